@@ -1,0 +1,1 @@
+"""WHAT EXISTS: frozen records, enums and errors; imports nothing of ours."""

@@ -1,0 +1,39 @@
+"""Triggers: a trigger owns *when* a routine fires."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from kandev_sched.domain.record import Record
+
+
+class TriggerKind(StrEnum):
+    """What makes a trigger fire."""
+
+    SCHEDULE = "schedule"
+    MANUAL = "manual"
+
+
+class Syntax(StrEnum):
+    """The language of a schedule's expression."""
+
+    CRON = "cron"
+
+
+class Trigger(Record):
+    """`next_run_at` is a projection of the definition; None while the trigger is not armed."""
+
+    id: str
+    routine_id: str
+    workspace_id: str
+    kind: TriggerKind
+    syntax: Syntax | None = None
+    expression: str | None = None
+    zone: str = "UTC"
+    enabled: bool = True
+    next_run_at: int | None = None
+    last_fired_at: int | None = None
+    last_error: str | None = None
+    generation: int = 1
+    created_at: int
+    updated_at: int

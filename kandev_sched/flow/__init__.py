@@ -1,0 +1,1 @@
+"""WHAT HAPPENS: firing, dispatch, the pipeline, settling and the sweep; read them in that order."""

@@ -1,0 +1,1 @@
+"""HOW ONE ASKS: command line (later HTTP, MCP); no SQL, no decisions."""

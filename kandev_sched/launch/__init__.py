@@ -1,0 +1,1 @@
+"""WHO WORKS: everything that runs agent programs."""

@@ -1,0 +1,1 @@
+"""WHAT IS DECIDED: values in, a decision out; no clock, no SQL, no thread."""

@@ -1,0 +1,1 @@
+"""WHAT IS REMEMBERED: every line of SQL."""

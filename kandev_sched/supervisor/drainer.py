@@ -1,0 +1,24 @@
+"""The drainer: takes runs from the queue as long as one can start, then says when the next one may."""
+
+from __future__ import annotations
+
+from kandev_sched.domain.instant import SECOND_MS
+from kandev_sched.flow.pipeline import Pipeline
+from kandev_sched.store import runs
+
+
+class Drainer:
+    """`tick` is the body of the loop. Woken by the queue signal; the safety pass covers a lost one."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+
+    def tick(self) -> float:
+        """Drain the queue; seconds until time alone may make another run claimable."""
+        while self._pipeline.process() is not None:
+            pass
+        db = self._pipeline.db
+        now = db.host.now()
+        next_at = db.read(lambda reader: runs.next_claim_at(reader, now))
+        safety_s = float(self._pipeline.settings.safety_pass_s)
+        return safety_s if next_at is None else min((next_at - now) / SECOND_MS, safety_s)
