@@ -398,7 +398,8 @@ def first_eligible_of_agent(reader: Reader, agent_id: str, *, now: int) -> str |
 
 _HAS_WORK = Statement(
     "SELECT EXISTS (SELECT 1 FROM agents a JOIN workspaces w ON w.id = a.workspace_id"
-    " WHERE a.claimed_count > 0 OR (a.queued_count > 0 AND a.status IN ('idle', 'working') AND w.enabled AND w.paused_at IS NULL))"
+    " WHERE a.claimed_count > 0 OR (a.queued_count > 0 AND a.status IN ('idle', 'working')"
+    " AND w.enabled AND w.paused_at IS NULL))"
 )
 
 
