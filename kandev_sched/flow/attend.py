@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 
 from kandev_sched.domain.runs import Run
-from kandev_sched.flow.launching import mark_launched
 from kandev_sched.flow.pipeline import Pipeline
 from kandev_sched.flow.settle import Outcome, OutcomeKind
 from kandev_sched.launch.executor import AttemptRef, AttemptState, Observation
@@ -49,8 +48,9 @@ def attend_all(pipeline: Pipeline, *, is_restart: bool) -> int:
 
 
 def _attach(pipeline: Pipeline, run: Run) -> None:
+    """The launch of a supervisor that died before it could note it."""
     if run.started_at is None:
-        pipeline.db.write(lambda tx: mark_launched(tx, run))
+        pipeline.note_launch(run)
 
 
 def _pass_on_cancel(pipeline: Pipeline, run: Run, ref: AttemptRef) -> None:

@@ -74,10 +74,14 @@ def dispatch(tx: Tx, request: WakeupRequest, *, policy: ConcurrencyPolicy, windo
 
 
 def _merge(tx: Tx, request: WakeupRequest, run: Run) -> Dispatched:
+    _count_in(tx, request, run)
+    return _joined(tx, request, run.id, WakeupStatus.COALESCED)
+
+
+def _count_in(tx: Tx, request: WakeupRequest, run: Run) -> None:
     runs.count_in(tx, run.id, count=1, routine_id=request.routine_id, requested_at=request.requested_at)
     if not waits_for_window(request):
         runs.close_window(tx, run.id)
-    return _joined(tx, request, run.id, WakeupStatus.COALESCED)
 
 
 def _joined(tx: Tx, request: WakeupRequest, run_id: str, status: WakeupStatus) -> Dispatched:
@@ -146,4 +150,4 @@ def _grow(tx: Tx, run: Run, requests: Sequence[WakeupRequest]) -> None:
     for request in requests:
         if not request.periodic and run.reason is Reason.PERIODIC:
             runs.promote(tx, run.id, reason=Reason.EVENT, source=request.source)
-        runs.count_in(tx, run.id, count=1, routine_id=request.routine_id, requested_at=request.requested_at)
+        _count_in(tx, request, run)

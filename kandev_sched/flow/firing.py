@@ -14,7 +14,7 @@ from kandev_sched.domain.wakeups import Capacity, Ending, WakeupRequest, WakeupS
 from kandev_sched.flow.dispatch import request_wakeup
 from kandev_sched.policy import dedup, template
 from kandev_sched.policy.coalesce import FireVerdict, decide_fire
-from kandev_sched.store import routines, runs, tasks, wakeups
+from kandev_sched.store import agents, routines, runs, tasks, wakeups
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ def fire(tx: Tx, firing: Firing) -> Fired:
     existing = _existing(tx, occurrence)
     if existing is not None:
         return existing
+    if _agent_is_gone(tx, firing):
+        return _refuse_gone(tx, firing, occurrence)
     active = routines.active_run(tx, routine_id=routine.id, fingerprint=occurrence.dispatch_fingerprint)
     routines.add_run(tx, occurrence)
     match decide_fire(routine.concurrency_policy, is_active=active is not None):
@@ -79,6 +81,21 @@ def fire(tx: Tx, firing: Firing) -> Fired:
             return _coalesce_into_task(tx, firing, occurrence, active.linked_task_id)
         case verdict:
             return _proceed(tx, firing, occurrence, texts, verdict)
+
+
+def _agent_is_gone(tx: Tx, firing: Firing) -> bool:
+    agent = agents.by_id(tx, firing.routine.agent_id)
+    return agent is None or agent.archived_at is not None
+
+
+def _refuse_gone(tx: Tx, firing: Firing, occurrence: RoutineRun) -> Fired:
+    """A person hears of it at once; a slot leaves its record and creates nothing else."""
+    if firing.source is not FireSource.CRON:
+        name = firing.routine.name
+        raise Conflict(f"the agent of routine {name} is archived", hint=f"sched routine set {name} --agent …")
+    gone = occurrence.replace(status=RoutineRunStatus.CANCELLED, reason="agent_gone", finished_at=tx.now)
+    routines.add_run(tx, gone)
+    return Fired(routine_run=gone)
 
 
 class _Texts(Record):

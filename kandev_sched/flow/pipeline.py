@@ -117,11 +117,22 @@ class Pipeline:
             line.note("ok", spec.argv[0])
         self._in_transaction(run, trace, lambda tx: launching.mark_launched(tx, run), rewinds=False)
 
+    def note_launch(self, run: Run) -> None:
+        """Step 11, found done: the attempt runs, but its launch was never noted."""
+        trace = Trace(self.db.host)
+        with trace.step(StepName.LAUNCH) as line:
+            line.note("ok", "found running")
+        self._in_transaction(run, trace, lambda tx: launching.mark_launched(tx, run), rewinds=False)
+
     def _fail_unless_launched(self, run: Run, error: Exception, trace: Trace) -> None:
         """Settle as a failure, unless the agent was started all the same: then the watcher attends to it."""
         seen = self.executor_of(run).fence(AttemptRef(run_id=run.id, attempt=run.attempt))
-        if seen.result is not None and seen.result.ending is Ending.REVOKED:
-            self.finish(run, Outcome(kind=OutcomeKind.FAILED, error=f"internal error: {error}"), trace)
+        if seen.result is None or seen.result.ending is not Ending.REVOKED:
+            return
+        open_requests = self.db.read(lambda reader: wakeups.open_of_run(reader, run.id))
+        judged = frozenset(request.id for request in open_requests)
+        outcome = Outcome(kind=OutcomeKind.FAILED, error=f"internal error: {error}", judged=judged)
+        self.finish(run, outcome, trace)
 
     def finish(self, run: Run, outcome: Outcome, trace: Trace | None = None) -> None:
         """Step 12: settle the attempt, and write what is left of its trace."""
@@ -141,8 +152,7 @@ class Pipeline:
 
     def finish_with(self, run: Run, result: AttemptResult) -> None:
         """Step 12 for an attempt that left a result."""
-        asked = run.cancel_requested_at is not None
-        self.finish(run, outcome_of(result, was_asked_to_cancel=asked))
+        self.finish(run, outcome_of(result, cancel_reason=run.cancel_reason))
 
     def has_in_hand(self, run_id: str) -> bool:
         """Whether a run is between its claim and its launch in this very process."""

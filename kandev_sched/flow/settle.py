@@ -148,10 +148,9 @@ def _settle_failure(tx: Tx, run: Run, outcome: Outcome) -> None:
         cancelled = outcome.replace(kind=OutcomeKind.CANCELLED, reason=run.cancel_reason or "agent_gone")
         _finish(tx, run, cancelled)
         return
-    lost_count = run.lost_count + 1 if outcome.kind is OutcomeKind.LOST else 0
     match after_failure(
         retry_count=run.retry_count,
-        lost_count=lost_count,
+        lost_count=_lost_count(run, outcome),
         is_permanent=outcome.is_permanent,
         chance=tx.host.uniform(0, 1),
     ):
@@ -163,6 +162,11 @@ def _settle_failure(tx: Tx, run: Run, outcome: Outcome) -> None:
             _escalate(tx, run, outcome, why)
 
 
+def _lost_count(run: Run, outcome: Outcome) -> int:
+    """How often in a row the run was lost."""
+    return run.lost_count + 1 if outcome.kind is OutcomeKind.LOST else 0
+
+
 def _requeue(tx: Tx, run: Run, outcome: Outcome, *, eligible_at: int, retry_at: int | None) -> None:
     is_retry = retry_at is not None
     runs.requeue(
@@ -171,7 +175,7 @@ def _requeue(tx: Tx, run: Run, outcome: Outcome, *, eligible_at: int, retry_at: 
         eligible_at=eligible_at,
         retry_at=retry_at,
         retry_count=run.retry_count + is_retry,
-        lost_count=run.lost_count + (outcome.kind is OutcomeKind.LOST) if is_retry else run.lost_count,
+        lost_count=_lost_count(run, outcome) if is_retry else run.lost_count,
         error=outcome.error if is_retry else run.error,
         exit_code=outcome.exit_code if is_retry else run.exit_code,
     )

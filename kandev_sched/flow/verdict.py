@@ -9,8 +9,8 @@ TAIL_LINES = 5
 FAILED_WORDS = frozenset({"failed", "failure", "error"})
 
 
-def outcome_of(result: AttemptResult, *, was_asked_to_cancel: bool) -> Outcome:  # noqa: PLR0911 - an arm each
-    """The outcome of an attempt that has a result.
+def outcome_of(result: AttemptResult, *, cancel_reason: str | None) -> Outcome:  # noqa: PLR0911 - an arm each
+    """The outcome of an attempt that has a result. `cancel_reason`: why somebody asked for the run's end.
 
     An attempt that was cancelled although nobody asked for its run's end was ended by a stopping supervisor
     (or the machine's shutdown): it goes back to the queue, with `retry_count` unchanged.
@@ -18,10 +18,10 @@ def outcome_of(result: AttemptResult, *, was_asked_to_cancel: bool) -> Outcome: 
     match result.ending:
         case Ending.EXITED:
             return _of_exit(result)
-        case Ending.CANCELLED if not was_asked_to_cancel:
+        case Ending.CANCELLED if cancel_reason is None:
             return _ended(result, OutcomeKind.UNCLAIMED, "its supervisor stopped")
         case Ending.CANCELLED:
-            return _ended(result, OutcomeKind.CANCELLED, "cancelled")
+            return _ended(result, OutcomeKind.CANCELLED, cancel_reason)
         case Ending.REVOKED:
             return _ended(result, OutcomeKind.UNCLAIMED, "revoked before it started")
         case Ending.TIMED_OUT:

@@ -106,9 +106,11 @@ class Supervisor:
     def run(self, *, until_idle: bool = False) -> int:
         """Start, serve until a signal (or until idle), stop; the exit status."""
         self._install_signals()
-        self.start()
-        self._wait(until_idle=until_idle)
-        self.stop()
+        try:
+            self.start()
+            self._wait(until_idle=until_idle)
+        finally:
+            self.stop()
         return 1 if self._has_died else 0
 
     def ask_stop(self) -> None:
@@ -120,15 +122,24 @@ class Supervisor:
     def stop(self) -> None:
         """Loops → agents → database."""
         log.info("Stopping")
-        self._set_phase(SupervisorPhase.STOPPING)
-        for loop in self._loops.values():
-            loop.stop()
+        try:
+            self._set_phase(SupervisorPhase.STOPPING)
+            self._stop_loops_and_agents()
+            self._set_phase(SupervisorPhase.STOPPED)
+        finally:
+            self._stop_loops()
+            self._fifo.close()
+            self.db.close()
+        log.info("Graceful shutdown complete")
+
+    def _stop_loops_and_agents(self) -> None:
+        self._stop_loops()
         if self._settings.on_stop is OnStop.DRAIN:
             self._drain()
-        self._set_phase(SupervisorPhase.STOPPED)
-        self._fifo.close()
-        self.db.close()
-        log.info("Graceful shutdown complete")
+
+    def _stop_loops(self) -> None:
+        for loop in self._loops.values():
+            loop.stop()
 
     def _set_phase(self, phase: SupervisorPhase) -> None:
         pid = None if phase is SupervisorPhase.STOPPED else os.getpid()
