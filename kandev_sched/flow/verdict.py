@@ -9,7 +9,7 @@ TAIL_LINES = 5
 FAILED_WORDS = frozenset({"failed", "failure", "error"})
 
 
-def outcome_of(result: AttemptResult, *, cancel_reason: str | None) -> Outcome:  # noqa: PLR0911 - an arm each
+def outcome_of(result: AttemptResult, *, cancel_reason: str | None) -> Outcome:
     """The outcome of an attempt that has a result. `cancel_reason`: why somebody asked for the run's end.
 
     An attempt that was cancelled although nobody asked for its run's end was ended by a stopping supervisor
@@ -18,10 +18,8 @@ def outcome_of(result: AttemptResult, *, cancel_reason: str | None) -> Outcome: 
     match result.ending:
         case Ending.EXITED:
             return _of_exit(result)
-        case Ending.CANCELLED if cancel_reason is None:
-            return _ended(result, OutcomeKind.UNCLAIMED, "its supervisor stopped")
         case Ending.CANCELLED:
-            return _ended(result, OutcomeKind.CANCELLED, cancel_reason)
+            return _of_cancel(result, cancel_reason)
         case Ending.REVOKED:
             return _ended(result, OutcomeKind.UNCLAIMED, "revoked before it started")
         case Ending.TIMED_OUT:
@@ -42,6 +40,12 @@ def _ended(result: AttemptResult, kind: OutcomeKind, why: str) -> Outcome:
         result=result.structured,
         cost_cents=_cost(result),
     )
+
+
+def _of_cancel(result: AttemptResult, reason: str | None) -> Outcome:
+    if reason is None:
+        return _ended(result, OutcomeKind.UNCLAIMED, "its supervisor stopped")
+    return _ended(result, OutcomeKind.CANCELLED, reason)
 
 
 def _of_exit(result: AttemptResult) -> Outcome:
