@@ -85,18 +85,27 @@ def load(*, db: str | None, config: str | None, workspace: str | None, environ: 
 
 def read_file(path: str) -> ConfigFile:
     """A config file, every key known and every value of its type. Raises Unusable."""
-    import tomllib
-
     try:
         with open(path, "rb") as file:
-            plain = tomllib.load(file)
-        read: ConfigFile = from_plain(ConfigFile, plain, "config")
+            text = file.read()
     except OSError as error:
         raise Unusable(
             f"the config {path} cannot be read: {error.strerror}", hint="check --config"
         ) from error
+    # As `sched init` wrote it: `sched fire` need not pay for a TOML parser.
+    if all(not line.strip() or line.lstrip().startswith(b"#") for line in text.splitlines()):
+        return ConfigFile()
+    return _parsed(text, path)
+
+
+def _parsed(text: bytes, path: str) -> ConfigFile:
+    import tomllib
+
+    try:
+        plain = tomllib.loads(text.decode())
+        read: ConfigFile = from_plain(ConfigFile, plain, "config")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Unusable(f"the config {path} is not TOML: {error}", hint="see config.example.toml") from error
+        raise Unusable(f"the config {path} is not TOML: {error}", hint="`sched init` writes an example") from error
     except Invalid as error:
         raise Unusable(f"the config {path} cannot be used: {error.message}", hint=error.hint) from error
     return read

@@ -38,6 +38,7 @@ class _RecordType(type):
         for field in own:
             defaults[field] = namespace.pop(field, _MISSING)
         namespace["_defaults"] = defaults
+        namespace["_required"] = {name for name, value in defaults.items() if value is _MISSING}
         namespace["__slots__"] = tuple(own)
         return super().__new__(mcs, name, bases, namespace, **options)
 
@@ -49,17 +50,17 @@ class Record(metaclass=_RecordType):
     __slots__ = ()
     if TYPE_CHECKING:
         _defaults: ClassVar[dict[str, Any]]
+        _required: ClassVar[set[str]]
     else:
         # Not for the type checker: it would hide the typed constructor made from the annotations.
         def __init__(self, **values):
+            # One merge and one check, not one a field: a dozen records are made for each enqueue.
+            whole = {**self._defaults, **values}
+            if len(whole) != len(self._defaults) or not self._required <= values.keys():
+                raise _misfit(type(self), values)
             put = object.__setattr__
-            for name, default in self._defaults.items():
-                value = values.pop(name, default)
-                if value is _MISSING:
-                    raise TypeError(f"{type(self).__name__} needs {name}")
+            for name, value in whole.items():
                 put(self, name, value)
-            if values:
-                raise TypeError(f"{type(self).__name__} has no {', '.join(values)}")
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__}.{name} is frozen")
@@ -79,6 +80,12 @@ class Record(metaclass=_RecordType):
         return type(self)(**{**as_dict(self), **changes})
 
 
+def _misfit(cls: type[Record], values: dict[str, Any]) -> TypeError:
+    missing, unknown = cls._required - values.keys(), values.keys() - cls._defaults.keys()
+    problem = f"needs {min(missing)}" if missing else f"has no {', '.join(sorted(unknown))}"
+    return TypeError(f"{cls.__name__} {problem}")
+
+
 def field_names(cls: type[Record]) -> tuple[str, ...]:
     """The fields in the order of their definition."""
     return tuple(cls._defaults)
@@ -89,6 +96,10 @@ def as_dict(record: Record) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record._defaults}
 
 
+# Most annotations are one of these; evaluating them all takes 2 ms of the 30 that `sched fire` has.
+_COMMON = {"str": str, "int": int, "bool": bool, "str | None": str | None, "int | None": int | None}
+
+
 def field_types(cls: type[Record]) -> dict[str, Any]:
     """Field → its type as a runtime object; inherited fields are read where they were written."""
     types: dict[str, Any] = {}
@@ -96,5 +107,6 @@ def field_types(cls: type[Record]) -> dict[str, Any]:
         scope = vars(sys.modules[base.__module__])
         for name, text in vars(base).get("__annotations__", {}).items():
             if name in cls._defaults:
-                types[name] = eval(text, scope) if isinstance(text, str) else text  # noqa: S307
+                is_text = isinstance(text, str)
+                types[name] = (_COMMON.get(text) or eval(text, scope)) if is_text else text  # noqa: S307
     return types

@@ -20,6 +20,20 @@ class Syntax(StrEnum):
     CRON = "cron"
 
 
+class OnGap(StrEnum):
+    """What becomes of a slot whose wall time the clock skips."""
+
+    SKIP = "skip"
+    SHIFT = "shift"  # to the first instant after the gap
+
+
+class OnRepeat(StrEnum):
+    """How often a slot fires whose wall time the clock shows twice."""
+
+    FIRST = "first"
+    BOTH = "both"
+
+
 class Trigger(Record):
     """`next_run_at` is a projection of the definition; None while the trigger is not armed."""
 

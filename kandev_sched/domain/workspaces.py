@@ -31,8 +31,25 @@ class PrincipalKind(StrEnum):
     SYSTEM = "system"
 
 
+class Role(StrEnum):
+    """What a member of a workspace may do; `policy.permission` says what each grants."""
+
+    OWNER = "owner"
+    OPERATOR = "operator"
+    VIEWER = "viewer"
+
+
+class Permission(StrEnum):
+    """What can be granted."""
+
+    RUNS_EXECUTE = "runs:execute"
+    RUNS_READ = "runs:read"
+    DEFINITIONS_WRITE = "definitions:write"
+    MEMBERS_WRITE = "members:write"
+
+
 class Principal(Record):
-    """Someone on whose behalf work is started."""
+    """Someone on whose behalf work is started; without a role it is no member of its workspace."""
 
     id: str
     workspace_id: str
@@ -40,6 +57,7 @@ class Principal(Record):
     kind: PrincipalKind
     enabled: bool = True
     created_at: int
+    role: Role | None = None
 
 
 class Project(Record):

@@ -11,7 +11,7 @@ import logging
 from kandev_sched.domain.runs import Run
 from kandev_sched.flow.pipeline import Pipeline
 from kandev_sched.flow.settle import Outcome, OutcomeKind
-from kandev_sched.launch.executor import AttemptRef, AttemptState, Observation
+from kandev_sched.launch.executor import AttemptRef, AttemptState, Ending, Observation
 from kandev_sched.policy.recovery import Next, next_for
 from kandev_sched.store import runs
 
@@ -70,6 +70,10 @@ def _fence(pipeline: Pipeline, run: Run, ref: AttemptRef) -> None:
     fenced = executor.fence(ref)
     if fenced.state is AttemptState.RUNNING:
         return  # the shim took its lock in this moment: it lives
+    if fenced.result is not None and fenced.result.ending is not Ending.REVOKED:
+        _attach(pipeline, run)  # it was born and ended in this moment
+        _settle(pipeline, run, fenced)
+        return
     if not was_born:
         pipeline.finish(run, Outcome(kind=OutcomeKind.UNCLAIMED, reason="its agent was never started"))
         return

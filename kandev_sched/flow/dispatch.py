@@ -41,8 +41,9 @@ def request_wakeup(
     existing = _same_key(tx, request)
     if existing is not None:
         return existing
-    wakeups.add(tx, request)
-    return dispatch(tx, request, policy=policy, window_s=window_s)
+    given = _give_run(tx, request, policy=policy, window_s=window_s)
+    wakeups.add(tx, given.request)
+    return given
 
 
 def _same_key(tx: Tx, request: WakeupRequest) -> Dispatched | None:
@@ -58,12 +59,19 @@ def _same_key(tx: Tx, request: WakeupRequest) -> Dispatched | None:
 
 
 def dispatch(tx: Tx, request: WakeupRequest, *, policy: ConcurrencyPolicy, window_s: int) -> Dispatched:
-    """Give an inserted request its run."""
+    """Give its run to a request that was inserted before, and that no run holds."""
+    given = _give_run(tx, request, policy=policy, window_s=window_s)
+    wakeups.join_run(tx, request.id, given.run.id, given.request.status)
+    return given
+
+
+def _give_run(tx: Tx, request: WakeupRequest, *, policy: ConcurrencyPolicy, window_s: int) -> Dispatched:
+    """The run that takes the request, made or grown; the request's own row is the caller's to write."""
     in_flight = runs.in_flight(tx, agent_id=request.agent_id, task_id=request.task_id)
     match decide(request, in_flight, policy=policy):
         case Fresh():
             run = add_fresh_run(tx, [request], window_s=window_s if waits_for_window(request) else 0)
-            return _joined(tx, request, run.id, WakeupStatus.CLAIMED)
+            return _joined(tx, request, run, WakeupStatus.CLAIMED)
         case Merge(run=run):
             return _merge(tx, request, run)
         case Promote(run=run):
@@ -75,21 +83,20 @@ def dispatch(tx: Tx, request: WakeupRequest, *, policy: ConcurrencyPolicy, windo
 
 def _merge(tx: Tx, request: WakeupRequest, run: Run) -> Dispatched:
     _count_in(tx, request, run)
-    return _joined(tx, request, run.id, WakeupStatus.COALESCED)
+    grown = runs.by_id(tx, run.id)
+    assert grown is not None
+    return _joined(tx, request, grown, WakeupStatus.COALESCED)
 
 
 def _count_in(tx: Tx, request: WakeupRequest, run: Run) -> None:
     runs.count_in(tx, run.id, count=1, routine_id=request.routine_id, requested_at=request.requested_at)
-    if not waits_for_window(request):
+    if run.window_open and not waits_for_window(request):
         runs.close_window(tx, run.id)
 
 
-def _joined(tx: Tx, request: WakeupRequest, run_id: str, status: WakeupStatus) -> Dispatched:
-    wakeups.join_run(tx, request.id, run_id, status)
+def _joined(tx: Tx, request: WakeupRequest, run: Run, status: WakeupStatus) -> Dispatched:
     tx.wake_supervisor()
-    run = runs.by_id(tx, run_id)
-    assert run is not None
-    return Dispatched(request=request.replace(run_id=run_id, status=status), run=run)
+    return Dispatched(request=request.replace(run_id=run.id, status=status), run=run)
 
 
 def add_fresh_run(

@@ -20,12 +20,15 @@ from kandev_sched.store import activity, agents, routines, runs, tasks, wakeups
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kandev_sched.domain.runs import Run
     from kandev_sched.domain.wakeups import WakeupRequest
     from kandev_sched.store.db import Tx
 
 
 AGENT_STOPPED = "agent_stopped"  # the attempt ends, its run goes back to the queue
+AGENT_GONE = "agent_gone"  # nobody is left to be told
 
 
 class OutcomeKind(StrEnum):
@@ -40,7 +43,9 @@ class OutcomeKind(StrEnum):
 
 
 class Outcome(Record):
-    """The verdict on an attempt. `judged` are the requests it counts for; None: those in its prompt."""
+    """The verdict on an attempt. `judged` are the requests it counts for; None: those in its prompt.
+    `reasons`: request id → its own reason, where it has one.
+    """
 
     kind: OutcomeKind
     reason: str | None = None
@@ -50,6 +55,7 @@ class Outcome(Record):
     cost_cents: int | None = None
     is_permanent: bool = False
     judged: frozenset[str] | None = None
+    reasons: Mapping[str, str] = {}
 
 
 _RUN_STATUS = {
@@ -129,7 +135,7 @@ def _every_open(tx: Tx, run: Run) -> frozenset[str]:
 def _unclaim(tx: Tx, run: Run, outcome: Outcome) -> None:
     """Claimed → queued: list and requested_at kept, no retry_count, no cooldown (behaviour.md §2)."""
     if _must_not_go_on(tx, run):
-        reason = run.cancel_reason or "agent_gone"
+        reason = run.cancel_reason or AGENT_GONE
         _finish(tx, run, Outcome(kind=OutcomeKind.CANCELLED, reason=reason, judged=_every_open(tx, run)))
         return
     _requeue(tx, run, outcome, eligible_at=min(run.eligible_at, tx.now), retry_at=None)
@@ -139,13 +145,17 @@ def _must_not_go_on(tx: Tx, run: Run) -> bool:
     """Somebody cancelled the run, or its agent is gone: it is not queued again."""
     if run.cancel_requested_at is not None and run.cancel_reason != AGENT_STOPPED:
         return True
+    return _is_gone(tx, run)
+
+
+def _is_gone(tx: Tx, run: Run) -> bool:
     agent = agents.by_id(tx, run.agent_id)
     return agent is None or agent.status is AgentStatus.ARCHIVED
 
 
 def _settle_failure(tx: Tx, run: Run, outcome: Outcome) -> None:
     if _must_not_go_on(tx, run):
-        cancelled = outcome.replace(kind=OutcomeKind.CANCELLED, reason=run.cancel_reason or "agent_gone")
+        cancelled = outcome.replace(kind=OutcomeKind.CANCELLED, reason=run.cancel_reason or AGENT_GONE)
         _finish(tx, run, cancelled)
         return
     match after_failure(
@@ -189,7 +199,8 @@ def _finish(tx: Tx, run: Run, outcome: Outcome) -> None:
     for request in open_requests:
         if request not in undelivered:
             status, ending = _REQUEST_END[outcome.kind]
-            end_request(tx, request, status, ending, reason=outcome.reason)
+            reason = outcome.reasons.get(request.id, outcome.reason)
+            end_request(tx, request, status, ending, reason=reason)
     _follow_up_undelivered(tx, run, outcome, undelivered, open_requests)
     _record_ending(tx, run, outcome)
     runs.finish(
@@ -251,7 +262,10 @@ def _follow_up_undelivered(
             end_request(tx, request, WakeupStatus.FINISHED, Ending.SKIPPED, reason="served")
         else:
             late.append(request)
-    if late:
+    if _is_gone(tx, run):
+        for request in late:
+            cancel_request(tx, request, reason=AGENT_GONE)
+    elif late:
         failed = outcome.kind in (OutcomeKind.FAILED, OutcomeKind.LOST)
         follow_up(tx, run, late, not_before=tx.now + BACKOFF_MS[0] if failed else tx.now)
 

@@ -56,7 +56,12 @@ def guard_agent(tx: Tx, run: Run) -> Agent:
     is_open = workspace.enabled and workspace.paused_at is None
     match admission.guard(agent, is_workspace_open=is_open):
         case admission.Guard.HOLD:
-            raise Stop(Outcome(kind=OutcomeKind.UNCLAIMED, reason=f"agent {agent.name} is {agent.status}"))
+            held = (
+                f"agent {agent.name} is {agent.status}"
+                if is_open
+                else f"workspace {workspace.name} is closed"
+            )
+            raise Stop(Outcome(kind=OutcomeKind.UNCLAIMED, reason=held))
         case admission.Guard.GONE:
             raise stop(OutcomeKind.CANCELLED, wakeups.open_of_run(tx, run.id), reason="agent_gone")
         case admission.Guard.PROCEED:
@@ -69,14 +74,15 @@ def drop_stale(tx: Tx, run: Run) -> tuple[list[WakeupRequest], list[str]]:
     task = tasks.by_id(tx, run.task_id) if run.task_id else None
     capacities = _capacities(tx, run)
     judged = [(request, admission.staleness(request, task, capacities)) for request in requests]
-    reasons = [reason for _, reason in judged if reason]
+    reasons = {request.id: reason for request, reason in judged if reason}
     remaining = [request for request, reason in judged if reason is None]
     if not remaining:
-        raise stop(OutcomeKind.CANCELLED, requests, reason=reasons[0] if reasons else "no_open_request")
+        first = next(iter(reasons.values()), "no_open_request")
+        raise stop(OutcomeKind.CANCELLED, requests, reason=first, reasons=reasons)
     for request, reason in judged:
         if reason is not None:
             cancel_request(tx, request, reason=reason)
-    return remaining, reasons
+    return remaining, list(reasons.values())
 
 
 def _capacities(reader: Reader, run: Run) -> frozenset[Capacity]:

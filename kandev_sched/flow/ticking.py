@@ -21,7 +21,7 @@ from kandev_sched.domain.routines import (
 )
 from kandev_sched.domain.schedules import Trigger, TriggerKind
 from kandev_sched.flow.firing import Firing, Slot, fire
-from kandev_sched.policy import catchup, cron
+from kandev_sched.policy import catchup, cron, dedup
 from kandev_sched.policy.catchup import CatchUp, Due
 from kandev_sched.store import activity, routines, triggers
 from kandev_sched.store.db import Database, Reader, Tx
@@ -178,6 +178,30 @@ def rearm(tx: Tx) -> list[str]:
             _set_aside(tx, trigger, error.message)
         changed.append(trigger.id)
     return changed
+
+
+def rearm_after_step_back(tx: Tx) -> None:
+    """The clock stepped back: the next slot is the first one after now that has no occurrence (I6)."""
+    for trigger in triggers.armed(tx):
+        try:
+            slot_at = _first_unfired(tx, trigger)
+        except SchedError as error:
+            _set_aside(tx, trigger, error.message)
+        else:
+            triggers.set_next(tx, trigger.id, slot_at)
+
+
+def _first_unfired(tx: Tx, trigger: Trigger) -> int | None:
+    """At the latest the slot for which the trigger is armed: what is due stays due."""
+    schedule, slot = schedule_of(trigger), schedule_of(trigger).next_after(instant(tx.now))
+    while slot is not None and trigger.next_run_at is not None and millis(slot) < trigger.next_run_at:
+        occurrence = dedup.occurrence_id(
+            workspace_id=trigger.workspace_id, trigger_id=trigger.id, slot_at=millis(slot)
+        )
+        if routines.run_by_id(tx, occurrence) is None:
+            return millis(slot)
+        slot = schedule.next_after(slot)
+    return trigger.next_run_at
 
 
 def next_due_at(reader: Reader) -> int | None:

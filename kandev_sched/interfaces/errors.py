@@ -16,6 +16,7 @@ EXIT_DONE = 0
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_NOT_SUCCESSFUL = 7
+EXIT_INTERRUPTED = 130
 
 EXIT_STATUS: dict[type[SchedError], int] = {
     Invalid: EXIT_USAGE,

@@ -203,8 +203,8 @@ def add_profile(tx: Tx, command: AddProfile) -> Profile:
         name=name,
         argv=command.argv,
         env=checked_env(command.env),
-        max_run_s=_positive("max-run", command.max_run_s),
-        idle_output_s=_positive("idle-output", command.idle_output_s),
+        max_run_s=_positive("timeout", command.max_run_s),
+        idle_output_s=_positive("idle-timeout", command.idle_output_s),
     )
 
 
@@ -252,8 +252,8 @@ def set_profile(tx: Tx, command: SetProfile) -> Profile:
     checked = {
         "argv": checked_argv(command.argv) if command.argv is not None else None,
         "env": checked_env(command.env) if command.env is not None else None,
-        "max_run_s": _positive("max-run", command.max_run_s),
-        "idle_output_s": _positive("idle-output", command.idle_output_s),
+        "max_run_s": _positive("timeout", command.max_run_s),
+        "idle_output_s": _positive("idle-timeout", command.idle_output_s),
     }
     changed = profile.replace(**{name: value for name, value in checked.items() if value is not None})
     agents.save_profile(tx, changed)

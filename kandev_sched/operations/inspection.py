@@ -5,16 +5,19 @@ Read-only; works while the supervisor runs or is dead.
 
 from __future__ import annotations
 
-from kandev_sched.domain.record import Record
-from kandev_sched.domain.runs import Reason, Run, RunStatus, RunStep
+from kandev_sched.domain.record import Record, as_dict
+from kandev_sched.domain.runs import Reason, Run, RunStatus
 from kandev_sched.operations import lookup
 from kandev_sched.operations.runs import waiting_of
-from kandev_sched.store import agents, runs, wakeups, workspaces
+from kandev_sched.operations.views import row_of, rows_of
+from kandev_sched.store import activity, agents, routines, runs, wakeups, workspaces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kandev_sched.domain.settings import Settings
-    from kandev_sched.domain.wakeups import WakeupRequest
+    from kandev_sched.flow.firing import Fired
+    from kandev_sched.operations.firing import Woken
+    from kandev_sched.operations.views import Row
     from kandev_sched.store.db import Reader
 
 
@@ -99,25 +102,65 @@ def list_runs(reader: Reader, only: RunFilter, at: Circumstances) -> list[RunVie
     return [run_view(reader, run, at) for run in found]
 
 
-class RunDetail(Record):
-    """One run whole: its wakeups, its steps, what it waits for."""
-
-    run: RunView
-    wakeups: tuple[WakeupRequest, ...]
-    steps: tuple[RunStep, ...]
-    result: dict[str, object] | None
-
-
-def run_detail(reader: Reader, run: Run, at: Circumstances) -> RunDetail:
-    """`sched inspect run ID`, without the files of the attempt."""
-    return RunDetail(
-        run=run_view(reader, run, at),
-        wakeups=tuple(wakeups.of_run(reader, run.id)),
-        steps=tuple(runs.steps(reader, run.id)),
-        result=run.result,
-    )
+def run_detail(reader: Reader, run: Run, at: Circumstances) -> Row:
+    """`sched inspect run ID`, without the files of the attempt: the run's keys, its wakeups, its steps."""
+    return {
+        **as_dict(run_view(reader, run, at)),
+        "wakeups": rows_of(reader, wakeups.of_run(reader, run.id)),
+        "steps": rows_of(reader, runs.steps(reader, run.id)),
+        "result": run.result,
+    }
 
 
 def list_queue(reader: Reader, at: Circumstances, *, limit: int) -> list[RunView]:
     """The queue of all workspaces, oldest first, each with what it waits for."""
     return [run_view(reader, run, at) for run in runs.queued(reader, workspace_id=None, limit=limit)]
+
+
+def fired_view(reader: Reader, fired: Fired, at: Circumstances) -> Row:
+    """`sched fire --json` (cli.md)."""
+    return {
+        "routine_run": row_of(reader, fired.routine_run),
+        "wakeup": row_of(reader, fired.wakeup) if fired.wakeup else None,
+        "run": run_view(reader, fired.run, at) if fired.run else None,
+        "task": row_of(reader, fired.task) if fired.task else None,
+        "duplicate": fired.is_duplicate,
+        "supervisor_running": at.is_supervised,
+    }
+
+
+def woken_view(reader: Reader, woken: Woken, at: Circumstances) -> Row:
+    """`sched wake --json`."""
+    return {
+        "wakeup": row_of(reader, woken.wakeup),
+        "run": run_view(reader, woken.run, at),
+        "duplicate": woken.is_duplicate,
+        "supervisor_running": at.is_supervised,
+    }
+
+
+def list_wakeups(reader: Reader, *, workspace: str, agent: str | None, limit: int) -> list[Row]:
+    """The newest wakeup requests, newest first."""
+    place = lookup.the_workspace(reader, workspace)
+    agent_id = lookup.the_agent(reader, place, agent).id if agent else None
+    return rows_of(reader, wakeups.recent(reader, workspace_id=place.id, agent_id=agent_id, limit=limit))
+
+
+def list_routine_runs(reader: Reader, *, workspace: str, routine: str | None, limit: int) -> list[Row]:
+    """The newest occurrences, newest first."""
+    place = lookup.the_workspace(reader, workspace)
+    routine_id = lookup.the_routine(reader, place, routine).id if routine else None
+    found = routines.recent_runs(reader, workspace_id=place.id, routine_id=routine_id, limit=limit)
+    return rows_of(reader, found)
+
+
+def list_sessions(reader: Reader, *, workspace: str, limit: int) -> list[Row]:
+    """The newest agent sessions, newest first."""
+    place = lookup.the_workspace(reader, workspace)
+    return rows_of(reader, runs.sessions(reader, workspace_id=place.id, limit=limit))
+
+
+def list_activity(reader: Reader, *, workspace: str, kind: str | None, limit: int) -> list[Row]:
+    """The newest lines of the history, newest first."""
+    place = lookup.the_workspace(reader, workspace)
+    return rows_of(reader, activity.recent(reader, workspace_id=place.id, kind=kind, limit=limit))

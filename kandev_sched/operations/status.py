@@ -9,11 +9,13 @@ from kandev_sched.domain.record import Record
 from kandev_sched.domain.schedules import Trigger
 from kandev_sched.domain.supervision import LoopState, SupervisorPhase
 from kandev_sched.operations.inspection import Circumstances, list_queue
-from kandev_sched.store import activity, runs, supervision, triggers
+from kandev_sched.store import activity, census, runs, supervision, triggers
 from kandev_sched.store.gate import GateHolder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from kandev_sched.domain.supervision import SupervisorState
+    from kandev_sched.operations.views import Row
     from kandev_sched.store.db import Reader
 
 OVERDUE_AFTER_MS = 60_000
@@ -100,3 +102,20 @@ def _size(path: str) -> int:
         return os.stat(path).st_size
     except FileNotFoundError:
         return 0
+
+
+def supervisor_state(reader: Reader) -> SupervisorState | None:
+    """What the last supervisor noted of itself."""
+    return supervision.state(reader)
+
+
+def database_facts(reader: Reader, *, path: str) -> Row:
+    """`sched inspect db`."""
+    return {
+        "path": path,
+        "schema_version": census.schema_version(reader),
+        "database_bytes": _size(path),
+        "wal_bytes": _size(f"{path}-wal"),
+        "free_bytes": census.free_bytes(reader),
+        "rows": census.row_counts(reader),
+    }

@@ -148,3 +148,11 @@ def slots_of(reader: Reader, trigger: Trigger, *, now: int, until: int, limit: i
     return skipped + [
         ComingFire(at=millis(at), **common) for at in schedule.slots_between(after, before, limit)
     ]
+
+
+def next_fires(reader: Reader, trigger: Trigger, *, now: int, limit: int) -> list[ComingFire]:
+    """The coming slots of one trigger in time order, skipped ones included; none while it is not armed."""
+    if trigger.kind is not TriggerKind.SCHEDULE or trigger.next_run_at is None:
+        return []
+    found = slots_of(reader, trigger, now=now, until=millis(zones.LAST), limit=limit)
+    return sorted(found, key=lambda fire: fire.at)[:limit]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kandev_sched.domain.agents import Executor
 from kandev_sched.domain.errors import Conflict
 from kandev_sched.domain.record import Record
 from kandev_sched.domain.workspaces import Project, Workspace
@@ -78,6 +79,12 @@ def _saved(tx: Tx, workspace: Workspace) -> Workspace:
     return workspace.replace(updated_at=tx.now)
 
 
+def zone_shown(reader: Reader, name: str) -> str | None:
+    """The zone in which a workspace reads the clock; None when it has set none."""
+    workspace = workspaces.by_name(reader, name)
+    return None if workspace is None or workspace.time_zone == "UTC" else workspace.time_zone
+
+
 def list_workspaces(reader: Reader) -> list[Workspace]:
     """All workspaces, by name."""
     return workspaces.every(reader)
@@ -107,3 +114,13 @@ def add_project(tx: Tx, command: AddProject) -> Project:
     )
     workspaces.add_project(tx, project)
     return project
+
+
+def list_projects(reader: Reader, *, workspace: str) -> list[Project]:
+    """The projects of a workspace, by name."""
+    return workspaces.projects(reader, lookup.the_workspace(reader, workspace).id)
+
+
+def list_executors(reader: Reader, *, workspace: str) -> list[Executor]:
+    """The executors of a workspace, by name."""
+    return workspaces.executors(reader, lookup.the_workspace(reader, workspace).id)

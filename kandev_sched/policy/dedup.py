@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from kandev_sched.domain.errors import Invalid
 from kandev_sched.domain.instant import MINUTE_MS, rfc3339
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hashlib import sha256
+else:
+    # hashlib would load OpenSSL, a tenth of the time that `sched fire` may take.
+    try:
+        from _sha256 import sha256  # Python 3.11
+    except ImportError:
+        try:
+            from _sha2 import sha256
+        except ImportError:
+            from hashlib import sha256
 
 KEY_LIMIT_BYTES = 255
 _NAMESPACE_URL = bytes.fromhex("6ba7b8119dad11d180b400c04fd430c8")
@@ -32,6 +43,8 @@ def checked_key(key: str | None) -> str | None:
 
 def occurrence_id(*, workspace_id: str, trigger_id: str, slot_at: int) -> str:
     """`rr_` and the hex of uuid5(NAMESPACE_URL, `sched:<workspace>:<trigger>:<slot>`) (S1 occurrence)."""
+    import hashlib
+
     name = f"sched:{workspace_id}:{trigger_id}:{rfc3339(slot_at)}"
     digest = bytearray(hashlib.sha1(_NAMESPACE_URL + name.encode(), usedforsecurity=False).digest()[:16])
     digest[6] = digest[6] & 0x0F | 0x50
@@ -41,7 +54,7 @@ def occurrence_id(*, workspace_id: str, trigger_id: str, slot_at: int) -> str:
 
 def fingerprint(*texts: str) -> str:
     """A hash of the texts, each apart from its neighbours (S0 dispatch_fingerprint)."""
-    hasher = hashlib.sha256()
+    hasher = sha256()
     for text in texts:
         encoded = text.encode(errors="surrogateescape")
         hasher.update(len(encoded).to_bytes(8, "big") + encoded)

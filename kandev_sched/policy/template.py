@@ -17,13 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 BUILT_INS = ("date", "datetime")
-_PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+# Compiled by `re` at their first use: most fires have no placeholder, and no number.
+_PLACEHOLDER = r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}"
+_NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 
 def placeholders(*texts: str | None) -> list[str]:
     """The names used in the texts, each once, in order."""
-    return list(dict.fromkeys(name for text in texts if text for name in _PLACEHOLDER.findall(text)))
+    marked = [text for text in texts if text and "{{" in text]
+    return list(dict.fromkeys(name for text in marked for name in re.findall(_PLACEHOLDER, text)))
 
 
 def declare_missing(variables: Iterable[Variable], *texts: str | None) -> tuple[Variable, ...]:
@@ -57,7 +59,7 @@ def _value_of(variable: Variable, provided: str | None) -> str:
 def checked(variable: Variable, value: str) -> str:
     """`value` if it fits the variable's type. Raises Invalid."""
     match variable.type:
-        case VariableType.NUMBER if not _NUMBER.fullmatch(value):
+        case VariableType.NUMBER if not re.fullmatch(_NUMBER, value):
             raise Invalid(f"{variable.name} is {value!r:.60}", hint="it must be a number")
         case VariableType.BOOLEAN if value not in ("true", "false"):
             raise Invalid(f"{variable.name} is {value!r:.60}", hint="it must be true or false")
@@ -69,7 +71,9 @@ def checked(variable: Variable, value: str) -> str:
 
 def render(text: str, values: Mapping[str, str]) -> str:
     """`text` with every known placeholder replaced; unknown ones stand as they are."""
-    return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), text)
+    if "{{" not in text:
+        return text
+    return re.sub(_PLACEHOLDER, lambda match: values.get(match[1], match[0]), text)
 
 
 def built_ins(now_ms: int, zone: str) -> dict[str, str]:

@@ -5,8 +5,7 @@ machine's /usr/share/zoneinfo first, so two machines could disagree about the sa
 `localtime`, `right/UTC` (leap seconds) and abbreviations.
 
 A wall time is a naive datetime. In each zone it happens once, never (a gap) or twice (a repeat), and
-`changes_between` names those places. A later policy per trigger (`on_gap`, `on_repeat`) can be built on
-`Change` alone: `shift` is `Change.at`, and the second occurrence of a wall is `fold=1`.
+`changes_between` names those places. Schedules calculate with the same facts as plain seconds: `offsets`.
 """
 
 from __future__ import annotations
@@ -14,11 +13,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from datetime import UTC, datetime, timedelta
-from functools import cache, lru_cache
+from functools import cache
+from io import BytesIO
 from zoneinfo import ZoneInfo
 
 from kandev_sched.domain.errors import Invalid
 from kandev_sched.domain.record import Record
+from kandev_sched.policy.tzfile import DAY, NEARBY, Offsets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,11 +30,7 @@ if TYPE_CHECKING:
 FIRST = datetime(2, 1, 1, tzinfo=UTC)
 LAST = datetime(9999, 1, 1, tzinfo=UTC)
 
-# Longer than any gap or repeat (a whole day, Pacific/Apia and Kwajalein).
-_NEARBY = timedelta(days=2)
-# No zone changes its offset twice within this time; a test reads all of tzdata to keep that true.
-SCAN_STEP = timedelta(days=3)
-_TICK = timedelta(microseconds=1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 # What people type instead of a place. Some of these are files in tzdata too, kept there for programs of the
 # 1990s: their meaning moved with tzdata (EST is now Panama), and CST or IST never had only one.
@@ -111,21 +108,7 @@ def tzdata_version() -> str:
 def instant_of(wall: datetime, zone: ZoneInfo) -> datetime | None:
     """The first instant at which the zone's clocks show this naive wall time; None when they skip it."""
     instant = wall.replace(tzinfo=zone, fold=0).astimezone(UTC)
-    return instant if _wall_of(instant, zone) == wall else None
-
-
-def reached(instant: datetime, zone: ZoneInfo) -> datetime:
-    """The latest wall time that has happened by this instant, for the first time.
-
-    Inside a repeated hour that is its end, not what the clock shows. So the slots after an instant are
-    exactly the (existing) walls after reached(instant), and no second occurrence can fire.
-    """
-    instant = clamped(instant)
-    local = instant.astimezone(zone)
-    if not local.fold:
-        return local.replace(tzinfo=None)
-    repeats = [c for c in changes_between(instant - _NEARBY, instant, zone) if not c.is_gap]
-    return repeats[-1].old_wall - _TICK
+    return instant if instant.astimezone(zone).replace(tzinfo=None, fold=0) == wall else None
 
 
 def clamped(instant: datetime) -> datetime:
@@ -138,71 +121,43 @@ def clamped(instant: datetime) -> datetime:
         return FIRST if instant.year == 1 else LAST
 
 
+def second_of(instant: datetime) -> int:
+    """The second that an instant lies in, counted from 1970; schedules calculate in these."""
+    since = clamped(instant) - EPOCH
+    return since.days * DAY + since.seconds
+
+
+def at_second(second: int) -> datetime:
+    """The instant at which a second begins, in UTC."""
+    return EPOCH + timedelta(seconds=second)
+
+
 def changes_between(after: datetime, until: datetime, zone: ZoneInfo) -> Iterator[Change]:
     """The zone's changes with after < at <= until, oldest first."""
-    if zone.utcoffset(None) is not None:  # a fixed offset
-        return
-    after, until = clamped(after), clamped(until)
-    for year in range(after.year, min(until.year, LAST.year - 1) + 1):
-        changes = _changes_of(zone, year)
-        start = bisect_right(changes, after, key=lambda change: change.at)
-        for change in changes[start:]:
-            if change.at > until:
-                return
-            yield change
-
-
-def gaps_between(after: datetime, until: datetime, zone: ZoneInfo) -> Iterator[tuple[datetime, datetime]]:
-    """The gaps among these changes, each as the span low < wall <= high that never happens."""
-    for change in changes_between(after, until, zone):
-        if change.is_gap:
-            yield change.old_wall - _TICK, change.new_wall - _TICK
+    low, high = second_of(after), second_of(until)
+    at, offset = offsets(zone.key).through(high)
+    for n in range(bisect_right(at, low), bisect_right(at, high)):
+        instant, walls = at_second(at[n]), at_second(at[n]).replace(tzinfo=None)
+        yield Change(
+            at=instant,
+            old_wall=walls + timedelta(seconds=offset[n]),
+            new_wall=walls + timedelta(seconds=offset[n + 1]),
+        )
 
 
 def gap_at(wall: datetime, zone: ZoneInfo) -> Change:
     """The change that swallowed this wall time, one for which `instant_of` is None."""
-    near = wall.replace(tzinfo=UTC)
-    for change in changes_between(near - _NEARBY, near + _NEARBY, zone):
+    near, margin = wall.replace(tzinfo=UTC), timedelta(seconds=NEARBY)
+    for change in changes_between(near - margin, near + margin, zone):
         if change.old_wall <= wall < change.new_wall:
             return change
     raise ValueError(f"{wall} exists in {zone}")
 
 
-def _wall_of(instant: datetime, zone: ZoneInfo) -> datetime:
-    return instant.astimezone(zone).replace(tzinfo=None, fold=0)
-
-
-@lru_cache(maxsize=4096)
-def _changes_of(zone: ZoneInfo, year: int) -> tuple[Change, ...]:
-    """The changes after the first instant of a UTC year, up to the first instant of the next."""
-    changes = []
-    here, end = datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC)
-    old = _offset(here, zone)
-    while here < end:
-        there = min(here + SCAN_STEP, end)
-        new = _offset(there, zone)
-        if new != old:
-            changes.append(_change_in(here, there, zone))
-        here, old = there, new
-    return tuple(changes)
-
-
-def _change_in(here: datetime, there: datetime, zone: ZoneInfo) -> Change:
-    """Halve the span to the second in which the offset changes; tzdata knows no finer times."""
-    old = _offset(here, zone)
-    seconds = int((there - here).total_seconds())
-    found = bisect_right(
-        range(seconds), False, key=lambda s: _offset(here + timedelta(seconds=s), zone) != old
-    )
-    at = here + timedelta(seconds=found)
-    naive = at.replace(tzinfo=None)
-    return Change(at=at, old_wall=naive + old, new_wall=naive + _offset(at, zone))
-
-
-def _offset(instant: datetime, zone: ZoneInfo) -> timedelta:
-    offset = instant.astimezone(zone).utcoffset()
-    assert offset is not None
-    return offset
+@cache
+def offsets(name: str) -> Offsets:
+    """When the offset of an allowed zone changes; one reading of its file."""
+    return Offsets(_file(zone(name).key))
 
 
 @cache
@@ -210,8 +165,12 @@ def _load(name: str) -> ZoneInfo:
     reason = _reason(name)
     if reason is not None:
         raise Invalid(f"time zone {_shown(name)} {reason}", hint=_hint(name))
+    return ZoneInfo.from_file(BytesIO(_file(name)), key=name)
+
+
+def _file(name: str) -> bytes:
     with open(f"{_tzdata().__path__[0]}/zoneinfo/{name}", "rb") as file:
-        return ZoneInfo.from_file(file, key=name)
+        return file.read()
 
 
 @cache

@@ -117,6 +117,10 @@ class Database:
             raise_explained(error, self.path)
             raise
 
+    def data_version(self) -> int:
+        """Changes when another connection has committed."""
+        return int(self._reader_connection().pragma("data_version"))
+
     def close(self) -> None:
         """Let go of the file (I10)."""
         self._connection.close()
@@ -184,17 +188,29 @@ def open_file(
         _make_room(path, create=create)
     try:
         gate = Gate(gate_path(path), patience_s=patience_s)
-        connection = connect(path)
-        if before_migrating is not None:
-            before_migrating(path)
-        if schema_version(connection, path) < SCHEMA_VERSION:
-            _bring_up_to_date(connection, gate, path)
+        return _open_behind(gate, path, before_migrating), gate
     except OSError as error:
         raise _cannot_open(path, error.strerror or str(error)) from error
     except apsw.Error as error:
         raise_explained(error, path)
         raise
-    return connection, gate
+
+
+def _open_behind(gate: Gate, path: str, before_migrating: Callable[[str], None] | None) -> apsw.Connection:
+    """What is refused is let go of, so that its -wal and -shm are not left behind."""
+    connection = None
+    try:
+        connection = connect(path)
+        if before_migrating is not None:
+            before_migrating(path)
+        if schema_version(connection, path) < SCHEMA_VERSION:
+            _bring_up_to_date(connection, gate, path)
+    except BaseException:
+        if connection is not None:
+            connection.close()
+        gate.close()
+        raise
+    return connection
 
 
 def _make_room(path: str, *, create: bool) -> None:
@@ -217,8 +233,12 @@ def connect(path: str) -> apsw.Connection:
     mask = os.umask(0o077)
     try:
         connection = apsw.Connection(path)
-        connection.set_busy_timeout(10_000)
-        connection.execute(_PRAGMAS)
+        try:
+            connection.set_busy_timeout(10_000)
+            connection.execute(_PRAGMAS)
+        except BaseException:
+            connection.close()
+            raise
     finally:
         os.umask(mask)
     return connection

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import signal
 import sys
 import time
 
@@ -17,7 +16,10 @@ from kandev_sched.domain.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from types import TracebackType
+else:
+    import _signal as signal  # the C module beneath `signal`, without its enums: `sched fire` counts each ms
 
 
 class GateHolder(Record):
@@ -46,13 +48,20 @@ class Gate:
         except BaseException:
             signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
             raise
-        os.pwrite(self._fd, f"{os.getpid():>10} {time.time_ns() // 1_000_000:>15}{self._note}".encode(), 0)
+        self._record_holder()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         fcntl.flock(self._fd, fcntl.LOCK_UN)
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+
+    def _record_holder(self) -> None:
+        note = f"{os.getpid():>10} {time.time_ns() // 1_000_000:>15}{self._note}"
+        try:
+            os.pwrite(self._fd, note.encode(), 0)
+        except OSError:  # the disk is full: the gate is held all the same, and must be let go of
+            return
 
     def _acquire(self) -> None:
         if self._patience_s is None:

@@ -235,16 +235,16 @@ def finish(
     )
 
 
+# The first reason stands, but a stopped agent's run, which would be queued again, can still be cancelled.
 _ASK_CANCEL = Statement(
-    "UPDATE runs SET cancel_requested_at = :now, cancel_reason = :reason"
-    " WHERE id = :id AND status = 'claimed'"
-    " AND cancel_requested_at IS NULL"
+    "UPDATE runs SET cancel_requested_at = :now, cancel_reason = :reason WHERE id = :id"
+    " AND status = 'claimed' AND (cancel_requested_at IS NULL OR cancel_reason = 'agent_stopped')"
 )
 
 
 def ask_cancel(tx: Tx, run_id: str, *, reason: str) -> None:
     """Note that a claimed run shall end; launch checks it last, the watcher tells the shim."""
-    tx.run(_ASK_CANCEL, id=run_id, reason=reason)
+    tx.run(_ASK_CANCEL, id=run_id, reason=reason, now=tx.now)
 
 
 _CLAIMED = Sql("SELECT * FROM runs WHERE status = 'claimed' ORDER BY claimed_at, id", Run)

@@ -94,10 +94,6 @@ class SharedDatabase(Database):
         except FileNotFoundError:
             return 0
 
-    def data_version(self) -> int:
-        """Changes when another connection has committed."""
-        return int(self._reader_connection().pragma("data_version"))
-
     def _reader_connection(self) -> apsw.Connection:
         connection: apsw.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
@@ -151,8 +147,8 @@ class SharedDatabase(Database):
                 return self._commit_together(group)
         except _GroupLostError:
             return any([self._commit_alone(asked) for asked in group])
-        except apsw.Error as error:
-            # BEGIN or COMMIT failed: nobody may be told that his write counts.
+        except (apsw.Error, OSError) as error:
+            # The gate, BEGIN or COMMIT failed: nobody may be told that his write counts.
             for asked in group:
                 asked.error = error
             return False

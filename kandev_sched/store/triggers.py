@@ -124,6 +124,14 @@ def quarantine(tx: Tx, trigger_id: str, error: str) -> None:
     tx.run(_QUARANTINE, id=trigger_id, error=error)
 
 
+_ARMED = Sql("SELECT * FROM triggers WHERE next_run_at IS NOT NULL ORDER BY next_run_at", Trigger)
+
+
+def armed(reader: Reader) -> list[Trigger]:
+    """Every trigger that has a next slot."""
+    return reader.all(_ARMED)
+
+
 _UNARMED = Sql(
     "SELECT t.* FROM triggers t JOIN routines r ON r.id = t.routine_id"
     " WHERE t.kind = 'schedule' AND t.enabled AND t.next_run_at IS NULL AND t.last_error IS NULL"

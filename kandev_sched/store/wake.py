@@ -6,7 +6,6 @@ A lost byte is covered by the supervisor's data_version poll, everything else by
 from __future__ import annotations
 
 import os
-import select
 
 
 def poke(path: str) -> bool:
@@ -17,7 +16,7 @@ def poke(path: str) -> bool:
         return False
     try:
         os.write(fd, b"w")
-    except BlockingIOError:  # the FIFO is full of pokes: one is as good as many
+    except OSError:  # full of pokes, of which one is as good as many; or the reader went away just now
         return False
     finally:
         os.close(fd)
@@ -44,6 +43,8 @@ class WakeListener:
 
     def wait(self, timeout_s: float) -> bool:
         """Whether a poke came within `timeout_s`; all pending pokes are taken at once."""
+        import select
+
         ready, _, _ = select.select([self._fd], [], [], timeout_s)
         if ready:
             os.read(self._fd, 65536)

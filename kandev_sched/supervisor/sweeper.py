@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from kandev_sched.domain.instant import SECOND_MS, rfc3339
 from kandev_sched.flow.sweep import adopt_stranded
-from kandev_sched.flow.ticking import rearm
+from kandev_sched.flow.ticking import rearm, rearm_after_step_back
 from kandev_sched.store import activity, runs, supervision
 from kandev_sched.store.db import Tx
 from kandev_sched.store.shared import SharedDatabase
@@ -53,6 +53,7 @@ def mend_clock(tx: Tx) -> None:
     step_ms = row.seen_at - tx.now if row else 0
     if step_ms > STEP_BACK_TOLERANCE_MS:
         runs.shift_pending(tx, step_ms)
+        rearm_after_step_back(tx)
         step = f"{step_ms / SECOND_MS:g} s, to {rfc3339(tx.now)}"
         sentence = f"the clock stepped back by {step}; what waits was shifted"
         log.warning("%s", sentence)

@@ -483,7 +483,7 @@ def test_over_months_counting_and_looking_back_agree_with_walking_forward(
 @settings(max_examples=60, deadline=None)
 @given(expressions, st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1)))  # noqa: DTZ001
 def test_our_bit_masks_and_croniter_read_a_calendar_alike(meaning: Meaning, start: datetime) -> None:
-    """In UTC, walking forward is croniter alone and looking back is the masks alone."""
+    """Walking forward, days come from croniter; looking back, from the masks."""
     cron, after = parse(meaning.text, "UTC"), start.replace(tzinfo=UTC)
     forward = cron.slots_between(after, zones.LAST, 60)
     assert cron.latest_slots(after, forward[-1], 61) == forward

@@ -22,6 +22,7 @@ CREATE TABLE principals (
   kind TEXT NOT NULL CHECK (kind IN ('person', 'agent', 'system')),
   enabled INTEGER NOT NULL DEFAULT 1 CHECK (enabled IN (0, 1)),
   created_at INTEGER NOT NULL,
+  role TEXT CHECK (role IN ('owner', 'operator', 'viewer')),
   UNIQUE (workspace_id, name)
 ) STRICT;
 
@@ -167,6 +168,28 @@ CREATE TABLE triggers (
 CREATE INDEX triggers_due ON triggers (next_run_at) WHERE next_run_at IS NOT NULL;
 CREATE INDEX triggers_of_routine ON triggers (routine_id);
 
+CREATE TABLE calendars (
+  id TEXT PRIMARY KEY,
+  workspace_id TEXT NOT NULL REFERENCES workspaces (id),
+  name TEXT NOT NULL,
+  zone TEXT NOT NULL DEFAULT 'UTC',
+  dates TEXT NOT NULL DEFAULT '[]' CHECK (json_type(dates) = 'array'),
+  quiet_hours TEXT NOT NULL DEFAULT '[]' CHECK (json_type(quiet_hours) = 'array'),
+  windows TEXT NOT NULL DEFAULT '[]' CHECK (json_type(windows) = 'array'),
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  UNIQUE (workspace_id, name)
+) STRICT;
+
+CREATE TABLE revisions (
+  subject_id TEXT NOT NULL,
+  number INTEGER NOT NULL,
+  definition TEXT NOT NULL CHECK (json_type(definition) = 'object'),
+  principal_id TEXT REFERENCES principals (id),
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (subject_id, number)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE routine_runs (
   id TEXT PRIMARY KEY,
   workspace_id TEXT NOT NULL REFERENCES workspaces (id),
@@ -284,7 +307,8 @@ CREATE TABLE run_steps (
   run_id TEXT NOT NULL REFERENCES runs (id),
   attempt INTEGER NOT NULL,
   position INTEGER NOT NULL,
-  name TEXT NOT NULL,
+  name TEXT NOT NULL CHECK (name IN ('claim', 'guard', 'staleness', 'idle_skip', 'checkout', 'budget', 'context',
+    'executor', 'execution_agent', 'session', 'launch', 'finish')),
   verdict TEXT NOT NULL,
   detail TEXT,
   started_at INTEGER NOT NULL,

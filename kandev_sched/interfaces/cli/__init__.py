@@ -1,0 +1,1 @@
+"""The command line `sched`: `fast` for fire and wake, `app` for everything."""

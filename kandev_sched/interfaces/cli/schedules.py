@@ -1,0 +1,37 @@
+"""What is said when a schedule is made: its zone, its next fires on two clocks, and what DST does to it."""
+
+from __future__ import annotations
+
+from kandev_sched.domain.schedules import Trigger, TriggerKind
+from kandev_sched.interfaces.times import wall_text, zone_of
+from kandev_sched.operations.forecast import Forecast, forecast
+from kandev_sched.policy import zones
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kandev_sched.interfaces.cli.invocation import Invocation
+
+COMING = 5
+
+
+def announce(here: Invocation, trigger: Trigger, *, is_zone_default: bool) -> None:
+    """Say when a new or changed trigger will fire."""
+    if trigger.kind is not TriggerKind.SCHEDULE or here.options.is_quiet:
+        return
+    assert trigger.expression is not None
+    found = forecast(trigger.expression, trigger.zone, now=trigger.updated_at, limit=COMING)
+    default = " (no --tz was given)" if is_zone_default else ""
+    here.say(f"{found.sentence.removesuffix('.')}{default}; the next fires:")
+    for line in lines_of(here, found):
+        here.say(line)
+
+
+def lines_of(here: Invocation, found: Forecast) -> list[str]:
+    """The next fires, each on the trigger's clock and, where it differs, on the user's; then the note."""
+    own, shown = zones.zone(found.zone), zone_of(here.zone_shown())
+    lines = [_on_both(wall_text(at, own), wall_text(at, shown), found.zone) for at in found.next_at]
+    return lines + ([f"Note: {found.note}"] if found.note else [])
+
+
+def _on_both(own: str, shown: str, zone: str) -> str:
+    return f"  {own} {zone}" if own == shown else f"  {own} {zone} = {shown} here"
