@@ -9,6 +9,13 @@ import sys
 
 def main() -> int:
     """Carry out the command line; the exit status."""
+    try:
+        return _main()
+    except KeyboardInterrupt:  # while modules were imported; later ones are met by `reporting.guarded`
+        return 130
+
+
+def _main() -> int:
     from kandev_sched.interfaces.cli.fast import attempt
     from kandev_sched.interfaces.cli.reporting import finish
 

@@ -90,22 +90,19 @@ class Watcher:
             for table in TABLES
         }
 
-    def state(self) -> State:
-        """Everything, in one snapshot."""
+    def state(self, *, known: State | None = None, changed: Iterable[str] = TABLES) -> State:
+        """Everything, in one snapshot. `known`: an earlier state, in which only `changed` tables are old."""
         execute = self._connection.execute
+        tables = dict(known.tables) if known is not None else {}
         execute("BEGIN")
         try:
-            return State(
-                {
-                    table: [
-                        dict(zip(columns, row, strict=True))
-                        for row in execute(f"SELECT {', '.join(columns)} FROM {table}").fetchall()
-                    ]
-                    for table, columns in self._columns.items()
-                }
-            )
+            for table in TABLES if known is None else changed:
+                columns = self._columns[table]
+                rows = execute(f"SELECT {', '.join(columns)} FROM {table}").fetchall()
+                tables[table] = [dict(zip(columns, row, strict=True)) for row in rows]
         finally:
             execute("ROLLBACK")
+        return State(tables)
 
     def sound(self) -> list[str]:
         """What SQLite itself says is wrong with the file."""
@@ -342,6 +339,8 @@ def i8_terminal_rows_stay(before: State, after: State) -> Iterator[str]:
         ("routine_runs", "finished_at"),
         ("sessions", "ended_at"),
     ):
+        if after.tables[table] is before.tables[table]:
+            continue
         now = _by_id(after.tables[table])
         for was in before.tables[table]:
             if was[end] is not None and now.get(was["id"]) != was:

@@ -21,6 +21,7 @@ class ConcurrencyPolicy(StrEnum):
     COALESCE_IF_ACTIVE = "coalesce_if_active"
     SKIP_IF_ACTIVE = "skip_if_active"
     ALWAYS_ENQUEUE = "always_enqueue"
+    CANCEL_ACTIVE = "cancel_active"
 
 
 class CatchUpPolicy(StrEnum):
@@ -71,6 +72,8 @@ class Routine(Record):
     created_at: int
     updated_at: int
     archived_at: int | None = None
+    catch_up_max_age_s: int | None = None
+    status_note: str | None = None
 
 
 class FireSource(StrEnum):
@@ -93,6 +96,7 @@ class RoutineRunStatus(StrEnum):
     CANCELLED = "cancelled"
     MISSED = "missed"
     DENIED = "denied"
+    EXCLUDED = "excluded"
 
 
 class RoutineRun(Record):
@@ -118,3 +122,5 @@ class RoutineRun(Record):
     missed_first_at: int | None = None
     missed_last_at: int | None = None
     finished_at: int | None = None
+    trigger_generation: int | None = None
+    principal_id: str | None = None

@@ -60,6 +60,7 @@ class Run(Record):
     session_id: str | None = None
     follow_up_of: str | None = None
     retry_of: str | None = None
+    principal_id: str | None = None
 
 
 class StepName(StrEnum):

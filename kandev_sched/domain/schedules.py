@@ -18,6 +18,9 @@ class Syntax(StrEnum):
     """The language of a schedule's expression."""
 
     CRON = "cron"
+    QUARTZ = "quartz"
+    INTERVAL = "interval"
+    ONCE = "once"
 
 
 class OnGap(StrEnum):
@@ -35,7 +38,11 @@ class OnRepeat(StrEnum):
 
 
 class Trigger(Record):
-    """`next_run_at` is a projection of the definition; None while the trigger is not armed."""
+    """`next_run_at` is a projection of the definition; None while the trigger is not armed.
+
+    `start_at`: nothing fires before it, and an interval counts from it. `input` is static and reaches the agent.
+    `principal_id` is the execution scope: on whose behalf it fires.
+    """
 
     id: str
     routine_id: str
@@ -51,3 +58,15 @@ class Trigger(Record):
     generation: int = 1
     created_at: int
     updated_at: int
+    start_at: int | None = None
+    end_at: int | None = None
+    max_fires: int | None = None
+    fire_count: int = 0
+    on_gap: OnGap = OnGap.SKIP
+    on_repeat: OnRepeat = OnRepeat.FIRST
+    spread_s: int = 0
+    calendar_ids: tuple[str, ...] = ()
+    input: dict[str, object] = {}
+    principal_id: str | None = None
+    observed_generation: int = 0
+    last_success_at: int | None = None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Row = Mapping[str, object]
 
 # Whatever people and agents put in here is shown as they wrote it, also a number named `…_at`.
-_VERBATIM = frozenset({"payload", "result", "variables", "trigger_payload", "env"})
+_VERBATIM = frozenset({"payload", "result", "variables", "trigger_payload", "env", "input"})
 
 
 def document(value: object) -> Any:

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 PIPE_WIDTH = 100_000  # whoever reads a pipe cuts lines himself; an id is never broken in two
 NOTHING = "-"
+GAP = 3
+# These may go over several lines on a terminal; everything else stands on one.
+SENTENCES = frozenset({"waiting_for", "error", "last_error", "sentence", "title", "skipped_reason", "argv"})
+SENTENCE_WIDTH = 20
 _STATE_STYLES = {
     "finished": "green",
     "done": "green",
@@ -39,10 +43,17 @@ _STATE_STYLES = {
 }
 
 
+class _Console(Console):
+    """Leaves a closed pipe to `reporting.guarded`, which knows that it is no failure."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def console_of(stream: TextIO | None, *, is_plain: bool) -> Console:
     """A console that prints what it is given: no markup in names, no guessed colours."""
     is_terminal = stream is not None and stream.isatty()
-    return Console(
+    return _Console(
         file=stream if stream is not None else open(os.devnull, "w"),
         width=None if is_terminal else PIPE_WIDTH,
         no_color=is_plain or None,
@@ -61,28 +72,36 @@ class Page:
         self.console = console_of(sys.stdout, is_plain=is_plain)
 
     def table(self, rows: Sequence[Row], columns: Sequence[str]) -> None:
-        """Several things of one kind, one a line."""
+        """Several things of one kind, one a line; `columns` in the order of their importance."""
+        cells = {column: [self._short(column, row.get(column)) for row in rows] for column in columns}
+        if self.console.is_terminal:
+            cells = _that_fit(cells, self.console.width)
         table = Table(
             box=SIMPLE_HEAD if self.console.is_terminal else None, pad_edge=False, padding=(0, 2, 0, 0)
         )
-        for column in columns:
-            is_id = column == "id" or column.endswith("_id")
-            table.add_column(heading(column), overflow="fold", no_wrap=is_id or not self.console.is_terminal)
-        for row in rows:
-            table.add_row(*(self.cell(column, row.get(column)) for column in columns))
+        for column in cells:
+            is_whole = column not in SENTENCES or not self.console.is_terminal
+            table.add_column(heading(column), overflow="fold", no_wrap=is_whole)
+        for line in zip(*cells.values(), strict=True):
+            table.add_row(*line)
         self.console.print(table)
 
-    def details(self, row: Row) -> None:
-        """One thing, a line for each of its values; lists of things as tables below."""
+    def _short(self, column: str, value: object) -> Text:
+        cell = self.cell(column, value)
+        return Text(" ".join(cell.plain.split("\n")), style=cell.style)
+
+    def details(self, row: Row, tables: Mapping[str, Sequence[str]]) -> None:
+        """One thing, a line for each of its values; below it its lists, with the columns of each."""
         width = max(len(heading(key)) for key in row)
-        below = {key: value for key, value in row.items() if _is_rows(value)}
         for key, value in row.items():
-            if key not in below:
+            if key not in tables:
                 self.line(f"{heading(key):{width}}  ", self.cell(key, value))
-        for key, rows in below.items():
-            self.line(f"\n{heading(key)}:")
+        for key, columns in tables.items():
+            rows = row[key]
             assert isinstance(rows, list)
-            self.table(rows, [column for column in rows[0] if any(row[column] is not None for row in rows)])
+            self.line(f"\n{heading(key)}:" if rows else f"\n{heading(key)}: none")
+            if rows:
+                self.table(rows, columns)
 
     def line(self, text: str, rest: Text | None = None) -> None:
         """One line, or a block, as it is."""
@@ -117,5 +136,16 @@ def heading(column: str) -> str:
     return column.removesuffix("_at").replace("_", " ")
 
 
-def _is_rows(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
+def _that_fit(cells: dict[str, list[Text]], width: int) -> dict[str, list[Text]]:
+    """For a terminal: without columns that say nothing, and without the least important that do not fit."""
+    kept = {
+        name: column for name, column in cells.items() if any(c.plain != NOTHING for c in column)
+    } or cells
+    while len(kept) > 2 and sum(_least_width(name, column) for name, column in kept.items()) > width:
+        kept.popitem()
+    return kept
+
+
+def _least_width(name: str, column: list[Text]) -> int:
+    longest = max(len(heading(name)), *(cell.cell_len for cell in column))
+    return GAP + (min(longest, SENTENCE_WIDTH) if name in SENTENCES else longest)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
 _UNIT_S = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
-_DURATION = re.compile(r"(?:([0-9]{1,9})d)?(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9})s)?")
+_DURATION = re.compile(r"(?:([0-9]{1,12})d)?(?:([0-9]{1,12})h)?(?:([0-9]{1,12})m)?(?:([0-9]{1,12})s)?")
 LONGEST_S = 100 * 366 * 86_400
 
 

@@ -1,10 +1,11 @@
 """Intervals: an ISO-8601 duration, counted from an anchor.
 
 Slot k is anchor + k times the duration, never one duration after slot k - 1: 31 January plus a month is
-28 February, and plus two months is 31 March again. Years and months are added first, to the last day of a month
-that is too short, then weeks and days; both on the wall clock of the zone, or of the anchor's own offset when no
-zone is given. Hours, minutes and seconds are time that passes. A wall time that the clock skips moves forward by
-what is skipped; one that comes twice is taken the first time. Slots that coincide are one.
+28 February, and plus two months is 31 March again. Years and months are added first, to the last day of a
+month that is too short, then weeks and days; both on the wall clock of the zone, or of the anchor's own
+offset when no zone is given. Hours, minutes and seconds are time that passes. A wall time that the clock
+skips moves forward by what is skipped; one that comes twice is taken the first time. Slots that coincide are
+one.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from kandev_sched.domain.record import Record
 from kandev_sched.policy import zones
 from kandev_sched.policy.fields import MAX_LENGTH
 from kandev_sched.policy.once import moment_of, moment_said, moment_text, offset_of
+from kandev_sched.policy.tzfile import DAY, NEARBY
 from kandev_sched.policy.words import joined
 
 TYPE_CHECKING = False
@@ -28,11 +30,11 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
 _DAY = timedelta(days=1)
-_NEARBY = timedelta(seconds=zones.NEARBY)
+_NEARBY = timedelta(seconds=NEARBY)
 _NEVER = datetime.max.replace(tzinfo=UTC)
 _AVERAGE_MONTH_S = 2_629_746  # 400 years are 4800 months and 146097 days
 # No slot is further than this from where it would be if all months and days were of average length.
-_SLACK_S = 8 * zones.DAY
+_SLACK_S = 8 * DAY
 
 _WEEKS = re.compile(r"P([0-9]+)W")
 _DURATION = re.compile(
@@ -80,7 +82,7 @@ class Interval(Record):
 
     def explain(self) -> str:
         """The schedule as an English sentence."""
-        clock = "" if self.start_at.tzinfo is UTC or isinstance(self._tz, timezone) else f", {self.zone} time"
+        clock = "" if isinstance(self._tz, timezone) else f", {self.zone} time"
         return f"Every {_duration_said(self)} from {moment_said(self.start_at)}{clock}."
 
     @property
@@ -109,7 +111,7 @@ class Interval(Record):
         """How many slots there are up to and with the instant; so also the number of the next one."""
         instant = zones.clamped(instant)
         elapsed = (instant - self.start_at.astimezone(UTC)) // timedelta(seconds=1)
-        average = self.months * _AVERAGE_MONTH_S + self.days * zones.DAY + self.seconds
+        average = self.months * _AVERAGE_MONTH_S + self.days * DAY + self.seconds
         slack = _SLACK_S if self.months or self.days else 0
         low, high = (max((elapsed + near) // average + more, 0) for near, more in ((-slack, 0), (slack, 2)))
         return low + bisect_right(range(low, high), instant, key=self._slot)

@@ -24,6 +24,7 @@ from kandev_sched.policy.fields import (
     unreadable,
 )
 from kandev_sched.policy.quartz_days import LAST_WEEK, Dates, Weekdays
+from kandev_sched.policy.tzfile import NEARBY
 from kandev_sched.policy.wallclock import WallClock
 from kandev_sched.policy.walls import FIRST_YEAR, Clock, Walls, bits
 from kandev_sched.policy.words import listed, months_said, sentence, times_said
@@ -77,19 +78,19 @@ def _parse(text: str, zone: str, on_gap: OnGap, on_repeat: OnRepeat) -> Quartz:
         years=None if years in ([], ["*"]) else _mask(_YEAR, *years),
     )
     quartz = Quartz(text=text, zone=zones.zone(zone).key, walls=walls, on_gap=on_gap, on_repeat=on_repeat)
-    if quartz.next_after(zones.FIRST) is None:
-        raise _never(quartz)
+    _refuse_never(quartz)
     return quartz
 
 
-def _never(quartz: Quartz) -> Invalid:
-    is_skipped = quartz.walls.first(zones.second_of(zones.FIRST)) is not None
-    hint = (
-        f"the clock of {quartz.zone} skips that time"
-        if is_skipped
-        else "no date has that day, month and year"
-    )
-    return Invalid(f"quartz expression {quartz.text!r:.60} never fires", hint=hint)
+def _refuse_never(quartz: Quartz) -> None:
+    first = quartz.walls.first(zones.second_of(zones.FIRST))
+    if first is None:
+        hint = "no date has that day, month and year"
+    elif quartz.next_after(zones.at_second(first - NEARBY)) is None:
+        hint = f"the clock of {quartz.zone} skips that time"
+    else:
+        return
+    raise Invalid(f"quartz expression {quartz.text!r:.60} never fires", hint=hint)
 
 
 def _parts(text: str) -> list[str]:

@@ -70,8 +70,10 @@ class Loop:
 
     def _run(self) -> None:
         try:
-            while not self._stopping.is_set():
+            while True:
                 self._signal.clear()
+                if self._stopping.is_set():  # looked at after the clearing, or its signal might be lost
+                    return
                 pause_s = self._tick_once()
                 self._signal.wait(min(max(pause_s, 0.0), LONGEST_PAUSE_S))
         except BaseException:

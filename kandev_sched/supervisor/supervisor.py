@@ -54,6 +54,7 @@ class Supervisor:
         self._stop_asked = threading.Event()
         self._hurry_asked = threading.Event()
         self._has_died = False
+        self._has_stopped = False
         self.db = open_db(self._on_work)
         self.pipeline = Pipeline(self.db, executors=executors, settings=settings)
         self._fifo = WakeListener(wake_path(self.db.path))
@@ -120,7 +121,10 @@ class Supervisor:
         self._stop_asked.set()
 
     def stop(self) -> None:
-        """Loops → agents → database."""
+        """Loops → agents → database. A duplicate stop is a no-op (S3)."""
+        if self._has_stopped:
+            return
+        self._has_stopped = True
         log.info("Stopping")
         try:
             self._set_phase(SupervisorPhase.STOPPING)

@@ -46,6 +46,7 @@ class Sched:
             capture_output=True,
             text=True,
             timeout=60,
+            check=False,
         )
         return Done(ended.returncode, ended.stdout, ended.stderr)
 

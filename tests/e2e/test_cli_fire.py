@@ -9,7 +9,12 @@ import pytest
 
 from .support import Sched, wait_until, with_agent
 
-RUN_KEYS = ["id", "agent", "agent_id", "workspace", "reason", "source", "status", "task_id", "routine_id", "coalesced_count", "retry_count", "requested_at", "eligible_at", "claimed_at", "started_at", "finished_at", "scheduled_retry_at", "cancel_reason", "error", "exit_code", "cost_cents", "follow_up_of"]
+RUN_KEYS = [
+    *("id", "agent", "agent_id", "workspace", "reason", "source", "status", "task_id", "routine_id"),
+    *("coalesced_count", "retry_count", "requested_at", "eligible_at", "claimed_at", "started_at"),
+    *("finished_at", "scheduled_retry_at", "cancel_reason", "error", "exit_code", "cost_cents"),
+    "follow_up_of",
+]
 
 
 def test_fire_prints_the_six_things_as_one_object(ready: Sched) -> None:

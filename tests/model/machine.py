@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from invariants import (
+    TABLES,
     WHY_CANCELLED_BY_STALENESS,
     Broken,
     History,
@@ -58,6 +60,18 @@ ROUTINES = ("hourly", "skipping", "always", "heavy", "heavy skipping", "once", "
 ANY = st.integers(0, 59)
 
 
+class Complaints(logging.Handler):
+    """What the program reports as an error is one: here no disk fails and no executor refuses."""
+
+    def __init__(self, broken: list[Exception]) -> None:
+        super().__init__(logging.ERROR)
+        self._broken = broken
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        self._broken.append(error if isinstance(error, Exception) else Broken(record.getMessage()))
+
+
 class KilledError(BaseException):
     """The supervisor is killed: nothing of it is executed any more."""
 
@@ -69,7 +83,9 @@ class MachineWorld(World):
         self.history = History(max_sessions=SETTINGS.max_sessions)
         self.before_write: Callable[[], None] | None = None
         self.after_write: Callable[[], None] | None = None
-        self.on_commit: Callable[[State | None, State], None] | None = None
+        self.judge: Callable[[State, State], list[str]] | None = None
+        self.broken: list[Exception] = []
+        self.changed: set[str] = set()
         super().__init__(folder, settings=SETTINGS)
         self.machine.ignores_cancel = True
         self._watcher = Watcher(self.path)
@@ -78,6 +94,7 @@ class MachineWorld(World):
         if self._is_open:
             return
         super().open()
+        self.db._connection.set_update_hook(lambda _kind, _db, table, _row: self.changed.add(table))
         write = self.db.write
 
         def observed(work: Callable[[Tx], Any]) -> Any:
@@ -96,12 +113,19 @@ class MachineWorld(World):
         """Judge the last commit."""
         if not hasattr(self, "_watcher"):
             return  # the template is being made
-        before, after = self.history.state, self._watcher.state()
+        before = self.history.state
+        if before is not None and not self.changed:
+            return
+        # Tables without rowids are not announced; they are small.
+        changed = self.changed & set(TABLES) | {"task_participants"}
+        after = self._watcher.state(known=before, changed=changed)
+        self.changed.clear()
         found = self.history.observe(after, self.now)
-        if self.on_commit is not None and not found:
-            self.on_commit(before, after)
+        if self.judge is not None and before is not None:
+            found += self.judge(before, after)
         if found:
-            raise Broken("\n".join(found))
+            self.broken.append(Broken("\n".join(found)))  # the program may catch what is raised here
+            raise self.broken[0]
 
     @property
     def state(self) -> State:
@@ -193,7 +217,10 @@ class Machine(RuleBasedStateMachine):
         shutil.copy(template(), self.folder)
         self.world = MachineWorld(Path(self.folder))
         self.world.host._numbers = itertools.count(100_000)
-        self.world.on_commit = self.judge
+        self.world.judge = self.judge
+        self.complaints = Complaints(self.world.broken)
+        logging.getLogger("kandev_sched").addHandler(self.complaints)
+        logging.getLogger("kandev_sched").propagate = False
         self.world.observe()
         self.may_cancel: dict[str, set[str]] = {}  # request id → why it may be cancelled
         self.keys = itertools.count()
@@ -394,6 +421,9 @@ class Machine(RuleBasedStateMachine):
                 getattr(self, action)()
             else:
                 getattr(self, action)(x, y)
+        except Exception as error:
+            self.world.broken.append(error)
+            raise
         finally:
             self._hooks(*hooks)
 
@@ -612,18 +642,24 @@ class Machine(RuleBasedStateMachine):
 
     # ---- judging --------------------------------------------------------------------------------
 
-    def judge(self, before: State | None, after: State) -> None:
-        """Each request that this commit ended: was it told, and was there a reason for that ending?"""
-        if before is not None:
-            self._demand(
-                sentence
-                for request in after.requests.values()
-                if request["finished_at"] is not None
-                and before.requests.get(request["id"], request | {"finished_at": None})["finished_at"] is None
-                for sentence in self._why_wrong(request, before, after)
-            )
+    @invariant()
+    def nothing_was_broken(self) -> None:
+        """The program catches exceptions of single runs; here none is forgiven."""
+        self._demand([])
 
-    def _demand(self, sentences: Iterator[str]) -> None:
+    def judge(self, before: State, after: State) -> list[str]:
+        """Each request that this commit ended: was it told, and was there a reason for that ending?"""
+        return [
+            sentence
+            for request in after.requests.values()
+            if request["finished_at"] is not None
+            and before.requests.get(request["id"], request | {"finished_at": None})["finished_at"] is None
+            for sentence in self._why_wrong(request, before, after)
+        ]
+
+    def _demand(self, sentences: Iterable[str]) -> None:
+        if self.world.broken:
+            raise self.world.broken[0]
         found = list(sentences)
         if found:
             raise Broken("\n".join(found))
@@ -702,11 +738,15 @@ class Machine(RuleBasedStateMachine):
         try:
             self.drain()
         finally:
+            logging.getLogger("kandev_sched").removeHandler(self.complaints)
+            logging.getLogger("kandev_sched").propagate = True
             self.world.give_back()
             shutil.rmtree(self.folder)
 
     def drain(self) -> None:
         """Remove every obstacle, let every agent succeed, give all the time it takes: nothing may be left."""
+        if self.world.broken:
+            return  # it was raised already
         self._hooks(None, None)
         for state in self._obstacles_removed():
             self.world.db.write(state)

@@ -12,38 +12,10 @@ from hypothesis import strategies as st
 from sql_facts import STATEMENTS
 from world import World
 
-from kandev_sched.domain import agents as domain_agents
-from kandev_sched.domain import routines as domain_routines
-from kandev_sched.domain import runs as domain_runs
-from kandev_sched.domain import schedules, supervision, tasks, wakeups, workspaces
 from kandev_sched.domain.record import Record, field_types
 from kandev_sched.domain.runs import RunStatus
+from kandev_sched.domain.supervision import SupervisorPhase
 from kandev_sched.store.sql import NoRows
-
-ENUMS: dict[str, type[StrEnum]] = {
-    "agents.role": domain_agents.AgentRole,
-    "agents.status": domain_agents.AgentStatus,
-    "executors.kind": domain_agents.ExecutorKind,
-    "profiles.protocol": domain_agents.Protocol,
-    "principals.kind": workspaces.PrincipalKind,
-    "tasks.state": tasks.TaskState,
-    "routines.status": domain_routines.RoutineStatus,
-    "routines.concurrency_policy": domain_routines.ConcurrencyPolicy,
-    "routines.catch_up_policy": domain_routines.CatchUpPolicy,
-    "routine_runs.source": domain_routines.FireSource,
-    "routine_runs.status": domain_routines.RoutineRunStatus,
-    "triggers.kind": schedules.TriggerKind,
-    "triggers.syntax": schedules.Syntax,
-    "runs.reason": domain_runs.Reason,
-    "runs.status": domain_runs.RunStatus,
-    "run_steps.name": domain_runs.StepName,
-    "sessions.state": domain_runs.SessionState,
-    "wakeup_requests.source": wakeups.WakeupSource,
-    "wakeup_requests.capacity": wakeups.Capacity,
-    "wakeup_requests.status": wakeups.WakeupStatus,
-    "wakeup_requests.ending": wakeups.Ending,
-    "supervisor.state": supervision.SupervisorPhase,
-}
 
 
 def _tables(world: World) -> dict[str, str]:
@@ -60,23 +32,38 @@ def _checks(world: World) -> dict[str, set[str]]:
     return found
 
 
+def _enum_columns() -> dict[str, type[StrEnum]]:
+    """table.column → its enum, for each record that a table fills."""
+    found = {}
+    for sql in STATEMENTS:
+        table = re.match(r"SELECT \* FROM (\w+)", sql.text)
+        if table is not None and sql.into is not NoRows:
+            found |= {f"{table[1]}.{name}": enum for name, enum in _enums_of(sql.into).items()}
+    found["supervisor.state"] = SupervisorPhase
+    return found
+
+
+def _enums_of(record: type[Record]) -> dict[str, type[StrEnum]]:
+    return {
+        name: kind
+        for name, field in field_types(record).items()
+        for kind in getattr(field, "__args__", (field,))
+        if isinstance(kind, type) and issubclass(kind, StrEnum)
+    }
+
+
+ENUMS = _enum_columns()
+
+
+def test_the_columns_of_enums_are_really_found() -> None:
+    """The test below must not pass because it finds nothing."""
+    assert {"runs.status", "run_steps.name", "wakeup_requests.ending", "triggers.kind"} <= set(ENUMS)
+
+
 @pytest.mark.parametrize("column", ENUMS)
 def test_the_words_that_a_column_takes_are_those_of_its_enum(schema: World, column: str) -> None:
     """architecture Storage: a `CHECK` for each enum."""
     assert _checks(schema)[column] == set(ENUMS[column])
-
-
-def test_no_enum_of_a_record_is_left_without_its_check(schema: World) -> None:
-    """architecture Storage: a `CHECK` for each enum."""
-    records: set[type[Record]] = {sql.into for sql in STATEMENTS if sql.into is not NoRows}
-    used = {
-        kind
-        for record in records
-        for field in field_types(record).values()
-        for kind in getattr(field, "__args__", (field,))
-        if isinstance(kind, type) and issubclass(kind, StrEnum)
-    }
-    assert used <= set(ENUMS.values())
 
 
 def test_a_participant_is_a_reviewer_or_an_approver(schema: World) -> None:

@@ -45,7 +45,7 @@ class Crowd:
         self._threads = ThreadPoolExecutor(max_workers=64)
         self._go_on = threading.Event()
         self._is_held = threading.Event()
-        self.holder = self.asks(self._hold)
+        self.holder = self._threads.submit(world.db.write, self._hold)
         assert self._is_held.wait(WAIT_S)
 
     def _hold(self, tx: Tx) -> str:
@@ -55,11 +55,11 @@ class Crowd:
 
     def asks(self, work: Callable[[Tx], Any]) -> Future[Any]:
         """Ask in a thread of its own; returns once the question stands in the queue."""
-        queued = self._world.db._asked.qsize() + 1  # type: ignore[attr-defined]
+        queue: Any = self._world.db._asked  # type: ignore[attr-defined]
+        count = queue.qsize() + 1
         answer = self._threads.submit(self._world.db.write, work)
-        if self._is_held.is_set():
-            while self._world.db._asked.qsize() < queued:  # type: ignore[attr-defined]
-                assert not answer.done()
+        while queue.qsize() < count:
+            assert not self._go_on.wait(0.001)
         return answer
 
     def go_on(self) -> None:
@@ -215,7 +215,7 @@ def test_the_loops_are_told_of_work_once_a_group_after_its_commit(shared_world: 
     for answer in answers:
         answer.result(WAIT_S)
     crowd.leave()
-    shared_world.close()
+    shared_world.db.write(adding("next"))  # the writer comes to it when it has told the loops
     assert seen == [["a", "b", "c", "quiet"]]
 
 

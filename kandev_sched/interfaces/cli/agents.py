@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kandev_sched.store.db import Reader, Tx
 
 app = typer.Typer(help="Who is woken.", rich_markup_mode=None, add_completion=False)
-COLUMNS = ("name", "role", "status", "status_reason", "queued_count", "claimed_count", "profile", "id")
+COLUMNS = ("name", "status", "status_reason", "queued_count", "claimed_count", "role", "profile", "id")
 
 Profile = Annotated[
     str | None, typer.Option("--profile", help="A shared profile.", autocompletion=completion.profiles)

@@ -106,9 +106,13 @@ def _run(argv: list[str]) -> int:
 
 
 def _dispatch(options: GlobalOptions, words: list[str]) -> int:
+    """What typer's own `main` does, without its handling of errors: ours is in `guarded`."""
     root = typer.main.get_command(app)
     try:
-        status = root.main(words, prog_name="sched", standalone_mode=False, obj=Invocation(options))
+        with root.make_context("sched", words, obj=Invocation(options)) as context:
+            status = root.invoke(context)
+    except typer.Exit as ended:
+        return ended.exit_code
     except typer.Abort:
         note("nothing was changed")
         return EXIT_FAILED

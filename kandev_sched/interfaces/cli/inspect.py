@@ -22,20 +22,14 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="Look inside: runs, wakeups, queue, database.", rich_markup_mode=None, add_completion=False
 )
+# The most important first: a narrow terminal has no room for the last ones.
 RUN_COLUMNS = (
-    "id",
-    "agent",
-    "status",
-    "reason",
-    "source",
-    "requested_at",
-    "finished_at",
-    "waiting_for",
-    "error",
+    *("id", "agent", "status", "waiting_for", "error", "requested_at", "finished_at", "source", "reason"),
 )
-QUEUE_COLUMNS = ("id", "agent", "reason", "source", "requested_at", "waiting_for")
+QUEUE_COLUMNS = ("id", "agent", "waiting_for", "requested_at", "source", "reason")
 WAKEUP_COLUMNS = ("id", "agent", "source", "status", "ending", "reason", "requested_at", "run_id")
-ROUTINE_RUN_COLUMNS = ("id", "routine", "source", "status", "scheduled_for_at", "fired_at", "reason")
+ROUTINE_RUN_COLUMNS = ("id", "routine", "status", "fired_at", "reason", "source", "scheduled_for_at")
+STEP_COLUMNS = ("attempt", "name", "verdict", "duration_ms", "detail", "started_at")
 SESSION_COLUMNS = ("id", "agent", "state", "run_id", "attempt", "created_at", "ended_at")
 ACTIVITY_COLUMNS = ("at", "kind", "sentence")
 
@@ -84,7 +78,7 @@ def run(context: typer.Context, run: common.RunId) -> None:
     found = here.read(lambda reader: lookup.the_run(reader, run))
     row = here.read(lambda reader: inspection.run_detail(reader, found, at))
     texts = attempt_texts(files, found, root=runs_path(here.config.database))
-    here.show({**row, **plain_row(texts)})
+    here.show({**row, **plain_row(texts)}, wakeups=WAKEUP_COLUMNS, steps=STEP_COLUMNS)
 
 
 @app.command("queue")

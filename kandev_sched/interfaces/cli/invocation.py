@@ -124,12 +124,12 @@ class Invocation:
         elif not self.options.is_quiet:
             reporting.write_line(reporting.printable(line))
 
-    def show(self, row: Row) -> None:
-        """One thing, whole."""
+    def show(self, row: Row, **tables: Sequence[str]) -> None:
+        """One thing, whole; `tables` are the columns of the lists in it."""
         if self.is_json:
             self._print_json(row)
         else:
-            self.page().details(row)
+            self.page().details(row, tables)
 
     def show_list(self, rows: Iterable[Row], columns: Sequence[str], *, empty: str) -> None:
         """Several things: a JSON array of whole objects, or a table of the columns that matter most."""

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="What is to be done, again and again.", rich_markup_mode=None, add_completion=False)
 COLUMNS = ("name", "agent", "status", "task_title", "concurrency_policy", "id")
-RUN_COLUMNS = ("id", "source", "status", "scheduled_for_at", "fired_at", "finished_at", "reason")
+TRIGGER_COLUMNS = ("id", "kind", "expression", "zone", "enabled", "next_run_at", "last_error")
+RUN_COLUMNS = ("id", "status", "fired_at", "reason", "source", "scheduled_for_at", "finished_at")
 
 _CONCURRENCY = {"always_create": ConcurrencyPolicy.ALWAYS_ENQUEUE}  # S0 has both spellings
 _CATCH_UP = {"skip": CatchUpPolicy.SKIP_MISSED, "fireOnce": CatchUpPolicy.FIRE_ONCE}  # those of S1
@@ -130,7 +131,8 @@ def list_(context: typer.Context) -> None:
 def show(context: typer.Context, routine: common.RoutineName) -> None:
     """Show one routine with its triggers."""
     here = invocation(context)
-    here.show(here.read(lambda reader: routine_row(reader, _named(reader, here, routine))))
+    row = here.read(lambda reader: routine_row(reader, _named(reader, here, routine)))
+    here.show(row, triggers=TRIGGER_COLUMNS)
 
 
 def _named(reader: Reader, here: Invocation, routine: str) -> Routine:

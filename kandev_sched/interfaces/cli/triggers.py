@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kandev_sched.store.db import Reader, Tx
 
 app = typer.Typer(help="When a routine fires.", rich_markup_mode=None, add_completion=False)
-COLUMNS = ("id", "routine", "kind", "expression", "zone", "enabled", "next_run_at", "last_error")
+COLUMNS = ("id", "routine", "expression", "next_run_at", "last_error", "zone", "enabled", "kind")
 COMING_COLUMNS = ("at", "routine", "expression", "zone", "skipped_reason")
 
 

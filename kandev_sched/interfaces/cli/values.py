@@ -42,7 +42,7 @@ def choice(kind: type[E], text: str | None, *, option: str, also: Mapping[str, E
     return kind(text)
 
 
-def limit(value: int, *, option: str = "-n") -> int:
+def limit(value: int, *, option: str = "--limit") -> int:
     """How many, at least one. Raises Invalid."""
     if not 1 <= value <= MAX_LIMIT:
         raise Invalid(f"{option} is {value}", hint=f"it must be between 1 and {MAX_LIMIT}")

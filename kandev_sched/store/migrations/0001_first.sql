@@ -132,7 +132,7 @@ CREATE TABLE routines (
   agent_id TEXT NOT NULL REFERENCES agents (id),
   status TEXT NOT NULL CHECK (status IN ('active', 'paused', 'archived')),
   concurrency_policy TEXT NOT NULL
-    CHECK (concurrency_policy IN ('coalesce_if_active', 'skip_if_active', 'always_enqueue')),
+    CHECK (concurrency_policy IN ('coalesce_if_active', 'skip_if_active', 'always_enqueue', 'cancel_active')),
   catch_up_policy TEXT NOT NULL
     CHECK (catch_up_policy IN ('enqueue_missed_with_cap', 'skip_missed', 'fire_once')),
   catch_up_max INTEGER NOT NULL DEFAULT 25 CHECK (catch_up_max BETWEEN 1 AND 1000),
@@ -143,7 +143,9 @@ CREATE TABLE routines (
   generation INTEGER NOT NULL DEFAULT 1,
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
-  archived_at INTEGER
+  archived_at INTEGER,
+  catch_up_max_age_s INTEGER CHECK (catch_up_max_age_s > 0),
+  status_note TEXT
 ) STRICT;
 CREATE UNIQUE INDEX routines_name ON routines (workspace_id, namespace, name) WHERE archived_at IS NULL;
 
@@ -153,7 +155,7 @@ CREATE TABLE triggers (
   routine_id TEXT NOT NULL REFERENCES routines (id),
   workspace_id TEXT NOT NULL REFERENCES workspaces (id),
   kind TEXT NOT NULL CHECK (kind IN ('schedule', 'manual')),
-  syntax TEXT CHECK (syntax IN ('cron')),
+  syntax TEXT CHECK (syntax IN ('cron', 'quartz', 'interval', 'once')),
   expression TEXT,
   zone TEXT NOT NULL DEFAULT 'UTC',
   enabled INTEGER NOT NULL DEFAULT 1 CHECK (enabled IN (0, 1)),
@@ -163,7 +165,20 @@ CREATE TABLE triggers (
   generation INTEGER NOT NULL DEFAULT 1,
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
-  CHECK ((kind = 'schedule') = (syntax IS NOT NULL AND expression IS NOT NULL))
+  start_at INTEGER,
+  end_at INTEGER,
+  max_fires INTEGER CHECK (max_fires > 0),
+  fire_count INTEGER NOT NULL DEFAULT 0,
+  on_gap TEXT NOT NULL DEFAULT 'skip' CHECK (on_gap IN ('skip', 'shift')),
+  on_repeat TEXT NOT NULL DEFAULT 'first' CHECK (on_repeat IN ('first', 'both')),
+  spread_s INTEGER NOT NULL DEFAULT 0 CHECK (spread_s BETWEEN 0 AND 86400),
+  calendar_ids TEXT NOT NULL DEFAULT '[]' CHECK (json_type(calendar_ids) = 'array'),
+  input TEXT NOT NULL DEFAULT '{}' CHECK (json_type(input) = 'object'),
+  principal_id TEXT REFERENCES principals (id),
+  observed_generation INTEGER NOT NULL DEFAULT 0,
+  last_success_at INTEGER,
+  CHECK ((kind = 'schedule') = (syntax IS NOT NULL AND expression IS NOT NULL)),
+  CHECK (syntax IS NOT 'interval' OR start_at IS NOT NULL)
 ) STRICT;
 CREATE INDEX triggers_due ON triggers (next_run_at) WHERE next_run_at IS NOT NULL;
 CREATE INDEX triggers_of_routine ON triggers (routine_id);
@@ -197,7 +212,8 @@ CREATE TABLE routine_runs (
   trigger_id TEXT REFERENCES triggers (id),
   source TEXT NOT NULL CHECK (source IN ('cron', 'webhook', 'manual')),
   status TEXT NOT NULL CHECK (status IN
-    ('received', 'task_created', 'done', 'skipped', 'coalesced', 'failed', 'cancelled', 'missed', 'denied')),
+    ('received', 'task_created', 'done', 'skipped', 'coalesced', 'failed', 'cancelled', 'missed', 'denied',
+    'excluded')),
   reason TEXT,
   scheduled_for_at INTEGER,
   fired_at INTEGER NOT NULL,
@@ -211,7 +227,9 @@ CREATE TABLE routine_runs (
   missed_count INTEGER NOT NULL DEFAULT 0,
   missed_first_at INTEGER,
   missed_last_at INTEGER,
-  finished_at INTEGER
+  finished_at INTEGER,
+  trigger_generation INTEGER,
+  principal_id TEXT REFERENCES principals (id)
 ) STRICT;
 CREATE UNIQUE INDEX routine_runs_key ON routine_runs (routine_id, idempotency_key)
   WHERE idempotency_key IS NOT NULL;
@@ -256,6 +274,7 @@ CREATE TABLE runs (
   session_id TEXT REFERENCES sessions (id),
   follow_up_of TEXT REFERENCES runs (id),
   retry_of TEXT REFERENCES runs (id),
+  principal_id TEXT REFERENCES principals (id),
   CHECK ((finished_at IS NOT NULL) = (status IN ('finished', 'failed', 'cancelled')))
 ) STRICT;
 CREATE INDEX runs_queued_of_agent ON runs (agent_id, requested_at, id) WHERE status = 'queued';
