@@ -105,7 +105,9 @@ def _parsed(text: bytes, path: str) -> ConfigFile:
         plain = tomllib.loads(text.decode())
         read: ConfigFile = from_plain(ConfigFile, plain, "config")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Unusable(f"the config {path} is not TOML: {error}", hint="`sched init` writes an example") from error
+        raise Unusable(
+            f"the config {path} is not TOML: {error}", hint="`sched init` writes an example"
+        ) from error
     except Invalid as error:
         raise Unusable(f"the config {path} cannot be used: {error.message}", hint=error.hint) from error
     return read

@@ -23,6 +23,8 @@ import zone_check
 
 from kandev_sched.policy import zones
 
+Task = tuple[str, list[str]]
+
 SHOWN = 20
 PER_TASK = 40  # expressions at once, so that a zone is walked a few times only
 
@@ -41,7 +43,7 @@ def main() -> int:
     wrong = [name for name in names if zone_check.known_changes(name) != transitions(name)]
     alike = {name: [name] for name in names} if asked.all_names else grouped(names)
     print(f"{len(names)} zones, {len(alike)} to check, {len(wrong)} with other changes: {wrong}", flush=True)
-    failures = check(pairs(asked, alike), asked.jobs)
+    failures = check(tasks_of(pairs(asked, alike), asked.seed), asked.jobs)
     print(f"{failures} failures in {time.monotonic() - began:.0f} s")
     return 1 if failures or wrong else 0
 
@@ -69,8 +71,8 @@ def pairs(asked: argparse.Namespace, alike: dict[str, list[str]]) -> list[tuple[
     return sorted(random.Random(asked.seed).sample(found, min(asked.sample, len(found))))
 
 
-def check(todo: list[tuple[str, str]], jobs: int) -> int:
-    """Check them, telling how far it is; how many answers differ."""
+def tasks_of(todo: list[tuple[str, str]], seed: int) -> list[Task]:
+    """A zone with some expressions each, in no order: a run that is stopped has seen some of everything."""
     texts: dict[str, list[str]] = defaultdict(list)
     for zone, text in todo:
         texts[zone].append(text)
@@ -79,19 +81,25 @@ def check(todo: list[tuple[str, str]], jobs: int) -> int:
         for zone, some in texts.items()
         for at in range(0, len(some), PER_TASK)
     ]
-    done = windows = failures = 0
+    random.Random(seed).shuffle(tasks)
+    return tasks
+
+
+def check(tasks: list[Task], jobs: int) -> int:
+    """Check them, telling how far it is; how many answers differ."""
+    total, done, cases, failures = sum(len(some) for _, some in tasks), 0, 0, 0
     with ProcessPoolExecutor(jobs) as pool:
         for (zone, some), differing in zip(tasks, pool.map(check_task, tasks), strict=True):
-            done, windows = done + len(some), windows + len(some) * len(zone_check.changes(zone))
+            done += len(some)
+            cases += len(some) * len(zone_check.changes(zone)) * len(zone_check.POLICIES)
             for line in differing[: max(SHOWN - failures, 0)]:
                 print(line)
             failures += len(differing)
-            cases = windows * len(zone_check.POLICIES)
-            print(f"{done}/{len(todo)} pairs, {cases} cases, {failures} failures; {zone}", flush=True)
+            print(f"{done}/{total} pairs, {cases} cases, {failures} failures; {zone}", flush=True)
     return failures
 
 
-def check_task(task: tuple[str, list[str]]) -> list[str]:
+def check_task(task: Task) -> list[str]:
     """The disagreements of one zone, for some expressions."""
     zone, texts = task
     found = [

@@ -25,7 +25,7 @@ from kandev_sched.domain.supervision import SupervisorPhase
 from kandev_sched.domain.tasks import Task, TaskState
 from kandev_sched.domain.wakeups import Capacity, WakeupRequest, WakeupSource
 from kandev_sched.domain.workspaces import Project, Workspace
-from kandev_sched.flow import firing, steps, ticking
+from kandev_sched.flow import arming, firing, steps, ticking
 from kandev_sched.flow.attend import attend_all
 from kandev_sched.flow.dispatch import Dispatched, request_wakeup
 from kandev_sched.flow.pipeline import Pipeline
@@ -94,6 +94,9 @@ class FakeHost:
 
     def new_id(self, prefix: str) -> str:
         return spell_id(prefix, START, next(self._numbers))
+
+    def user(self) -> str:
+        return "tester"
 
     def uniform(self, low: float, high: float) -> float:
         """The next scripted chance, 0 when none is left."""
@@ -333,7 +336,7 @@ class World:
         self.open()
         self.look_at_clock()
         self.attend(is_restart=True)
-        self.db.write(ticking.rearm)
+        self.db.write(arming.rearm)
 
     def supervisor(self, **changes: Any) -> Supervisor:
         """A supervisor of this database, with this machine; `changes` are settings. The caller stops it."""

@@ -57,6 +57,7 @@ class Agent(Record):
     created_at: int
     updated_at: int
     archived_at: int | None = None
+    claimable_count: int = 0
     ready_at: int = 0
 
 

@@ -32,6 +32,9 @@ class Host(Protocol):
     def uniform(self, low: float, high: float) -> float:
         """A chance value in [low, high)."""
 
+    def user(self) -> str:
+        """The name of the person at the machine, on whose behalf commands act."""
+
 
 def spell_id(prefix: str, at_ms: int, chance: int) -> str:
     """48 bits of time and 80 bits of chance as 26 characters of base 32."""
@@ -62,3 +65,12 @@ class MachineHost:
 
     def uniform(self, low: float, high: float) -> float:
         return low + (high - low) * int.from_bytes(os.urandom(7), "big") / (1 << 56)
+
+    def user(self) -> str:
+        import pwd
+
+        uid = os.getuid()
+        try:
+            return pwd.getpwuid(uid).pw_name
+        except KeyError:  # a container may run a user that has no name
+            return str(uid)

@@ -8,12 +8,13 @@ from kandev_sched.domain.wakeups import WakeupSource
 
 
 class RoutinePayload(Record):
-    """A routine fired. `missed_*` are set on the newest slot of a catch-up."""
+    """A routine fired. `missed_*` are set on the newest slot of a catch-up; `input` is the trigger's own."""
 
     routine_id: str
     variables: dict[str, str]
     missed_ticks: int | None = None
     missed_since: str | None = None
+    input: dict[str, object] | None = None
 
 
 class CommentPayload(Record):

@@ -24,6 +24,14 @@ class Reason(StrEnum):
     EVENT = "event"
 
 
+class Lane(StrEnum):
+    """Where the claim finds a queued run; kept by the store, never older than the last claim."""
+
+    LATER = "later"
+    BLOCKED = "blocked"
+    CLAIMABLE = "claimable"
+
+
 class Run(Record):
     """The execution of a list of wakeup requests in one scope: one task, or none."""
 
@@ -61,6 +69,7 @@ class Run(Record):
     follow_up_of: str | None = None
     retry_of: str | None = None
     principal_id: str | None = None
+    lane: Lane = Lane.LATER
 
 
 class StepName(StrEnum):

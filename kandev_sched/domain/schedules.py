@@ -40,7 +40,7 @@ class OnRepeat(StrEnum):
 class Trigger(Record):
     """`next_run_at` is a projection of the definition; None while the trigger is not armed.
 
-    `start_at`: nothing fires before it, and an interval counts from it. `input` is static and reaches the agent.
+    `start_at`: nothing fires before it, and an interval counts from it. `input` is what the agent is given.
     `principal_id` is the execution scope: on whose behalf it fires.
     """
 
@@ -66,7 +66,7 @@ class Trigger(Record):
     on_repeat: OnRepeat = OnRepeat.FIRST
     spread_s: int = 0
     calendar_ids: tuple[str, ...] = ()
-    input: dict[str, object] = {}
+    input: dict[str, object] = {}  # noqa: RUF012 - records never change
     principal_id: str | None = None
     observed_generation: int = 0
     last_success_at: int | None = None

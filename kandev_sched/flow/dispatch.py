@@ -36,12 +36,16 @@ def request_wakeup(
     *,
     policy: ConcurrencyPolicy = ConcurrencyPolicy.COALESCE_IF_ACTIVE,
     window_s: int,
+    principal_id: str | None = None,
 ) -> Dispatched:
-    """Accept a request: durable, deduplicated by its key, and on a run's list."""
+    """Accept a request: durable, deduplicated by its key, and on a run's list.
+
+    A fresh run carries the execution scope (`principal_id`) of what asked for it.
+    """
     existing = _same_key(tx, request)
     if existing is not None:
         return existing
-    given = _give_run(tx, request, policy=policy, window_s=window_s)
+    given = _give_run(tx, request, policy=policy, window_s=window_s, principal_id=principal_id)
     wakeups.add(tx, given.request)
     return given
 
@@ -60,17 +64,20 @@ def _same_key(tx: Tx, request: WakeupRequest) -> Dispatched | None:
 
 def dispatch(tx: Tx, request: WakeupRequest, *, policy: ConcurrencyPolicy, window_s: int) -> Dispatched:
     """Give its run to a request that was inserted before, and that no run holds."""
-    given = _give_run(tx, request, policy=policy, window_s=window_s)
+    given = _give_run(tx, request, policy=policy, window_s=window_s, principal_id=None)
     wakeups.join_run(tx, request.id, given.run.id, given.request.status)
     return given
 
 
-def _give_run(tx: Tx, request: WakeupRequest, *, policy: ConcurrencyPolicy, window_s: int) -> Dispatched:
+def _give_run(
+    tx: Tx, request: WakeupRequest, *, policy: ConcurrencyPolicy, window_s: int, principal_id: str | None
+) -> Dispatched:
     """The run that takes the request, made or grown; the request's own row is the caller's to write."""
     in_flight = runs.in_flight(tx, agent_id=request.agent_id, task_id=request.task_id)
     match decide(request, in_flight, policy=policy):
         case Fresh():
-            run = add_fresh_run(tx, [request], window_s=window_s if waits_for_window(request) else 0)
+            window_s = window_s if waits_for_window(request) else 0
+            run = add_fresh_run(tx, [request], window_s=window_s, principal_id=principal_id)
             return _joined(tx, request, run, WakeupStatus.CLAIMED)
         case Merge(run=run):
             return _merge(tx, request, run)
@@ -107,6 +114,7 @@ def add_fresh_run(
     not_before: int = 0,
     follow_up_of: str | None = None,
     retry_of: str | None = None,
+    principal_id: str | None = None,
 ) -> Run:
     """A queued run for the requests (of one scope), asked for when the oldest of them was."""
     first = requests[0]
@@ -125,6 +133,7 @@ def add_fresh_run(
         window_open=window_s > 0,
         follow_up_of=follow_up_of,
         retry_of=retry_of,
+        principal_id=principal_id,
     )
     runs.add(tx, run)
     return run
@@ -135,7 +144,13 @@ def follow_up(tx: Tx, ended: Run, requests: Sequence[WakeupRequest], *, not_befo
     runs.count_out(tx, ended.id, count=len(requests))
     target = _queued_run_for(tx, ended, requests)
     if target is None:
-        target = add_fresh_run(tx, requests, not_before=not_before, follow_up_of=ended.id)
+        target = add_fresh_run(
+            tx,
+            requests,
+            not_before=not_before,
+            follow_up_of=ended.id,
+            principal_id=ended.principal_id,
+        )
     else:
         _grow(tx, target, requests)
     for request in requests:

@@ -12,6 +12,7 @@ from kandev_sched.domain.routines import FireSource, RoutineRun, RoutineRunStatu
 from kandev_sched.domain.tasks import Task, TaskState
 from kandev_sched.domain.wakeups import Capacity, Ending, WakeupRequest, WakeupSource, WakeupStatus
 from kandev_sched.flow.dispatch import request_wakeup
+from kandev_sched.flow.superseding import supersede
 from kandev_sched.policy import dedup, template
 from kandev_sched.policy.coalesce import FireVerdict, decide_fire
 from kandev_sched.store import agents, routines, runs, tasks, wakeups
@@ -34,8 +35,16 @@ class Slot(Record):
     trigger_id: str
     at: int
     zone: str
+    generation: int = 1
     missed_count: int = 0
     missed_since: str | None = None
+
+
+class Refusal(Record):
+    """Why a slot leaves its record and creates nothing else."""
+
+    status: RoutineRunStatus
+    reason: str
 
 
 class Firing(Record):
@@ -47,6 +56,9 @@ class Firing(Record):
     provided: Mapping[str, str] = {}
     key: str | None = None
     zone: str = "UTC"
+    input: Mapping[str, object] = {}
+    principal_id: str | None = None
+    refusal: Refusal | None = None
     window_s: int
 
 
@@ -70,32 +82,38 @@ def fire(tx: Tx, firing: Firing) -> Fired:
     existing = _existing(tx, occurrence)
     if existing is not None:
         return existing
-    if _agent_is_gone(tx, firing):
-        return _refuse_gone(tx, firing, occurrence)
+    refusal = firing.refusal or _refuse_gone(tx, firing)
+    if refusal is not None:
+        return _refuse(tx, occurrence, refusal)
     active = routines.active_run(tx, routine_id=routine.id, fingerprint=occurrence.dispatch_fingerprint)
     routines.add_run(tx, occurrence)
-    match decide_fire(routine.concurrency_policy, is_active=active is not None):
+    verdict = decide_fire(routine.concurrency_policy, is_active=active is not None)
+    if verdict is FireVerdict.SUPERSEDE and active is not None:
+        supersede(tx, active)
+    match verdict:
         case FireVerdict.SKIP:
             return _skip(tx, firing, occurrence, active)
         case FireVerdict.COALESCE if active is not None and active.linked_task_id is not None:
             return _coalesce_into_task(tx, firing, occurrence, active.linked_task_id)
-        case verdict:
+        case _:
             return _proceed(tx, firing, occurrence, texts, verdict)
 
 
-def _agent_is_gone(tx: Tx, firing: Firing) -> bool:
+def _refuse_gone(tx: Tx, firing: Firing) -> Refusal | None:
+    """The agent was archived: a person hears of it at once, a slot leaves its record."""
     agent = agents.by_id(tx, firing.routine.agent_id)
-    return agent is None or agent.archived_at is not None
-
-
-def _refuse_gone(tx: Tx, firing: Firing, occurrence: RoutineRun) -> Fired:
-    """A person hears of it at once; a slot leaves its record and creates nothing else."""
+    if agent is not None and agent.archived_at is None:
+        return None
     if firing.source is not FireSource.CRON:
         name = firing.routine.name
         raise Conflict(f"the agent of routine {name} is archived", hint=f"sched routine set {name} --agent …")
-    gone = occurrence.replace(status=RoutineRunStatus.CANCELLED, reason="agent_gone", finished_at=tx.now)
-    routines.add_run(tx, gone)
-    return Fired(routine_run=gone)
+    return Refusal(status=RoutineRunStatus.CANCELLED, reason="agent_gone")
+
+
+def _refuse(tx: Tx, occurrence: RoutineRun, refusal: Refusal) -> Fired:
+    refused = occurrence.replace(status=refusal.status, reason=refusal.reason, finished_at=tx.now)
+    routines.add_run(tx, refused)
+    return Fired(routine_run=refused)
 
 
 class _Texts(Record):
@@ -130,6 +148,8 @@ def _occurrence(tx: Tx, firing: Firing) -> tuple[RoutineRun, _Texts]:
         dispatch_fingerprint=dedup.fingerprint(*own, routine.agent_id),
         idempotency_key=key,
         generation=routine.generation,
+        trigger_generation=slot.generation if slot else None,
+        principal_id=firing.principal_id,
     )
     return occurrence, _Texts(
         title=template.render(routine.task_title, values) if routine.task_title is not None else None,
@@ -204,7 +224,8 @@ def _coalesce_into_task(tx: Tx, firing: Firing, occurrence: RoutineRun, task_id:
     end = {"status": RoutineRunStatus.COALESCED, "reason": f"task {task.id} is active", "finished_at": tx.now}
     if firing.source is FireSource.CRON:
         return Fired(routine_run=_link(tx, occurrence, task_id=task.id, **end), task=task)  # type: ignore[arg-type]
-    given = request_wakeup(tx, _request(tx, firing, occurrence, task=task), window_s=firing.window_s)
+    request = _request(tx, firing, occurrence, task=task)
+    given = request_wakeup(tx, request, window_s=firing.window_s, principal_id=firing.principal_id)
     linked = _link(
         tx,
         occurrence,
@@ -223,6 +244,7 @@ def _proceed(tx: Tx, firing: Firing, occurrence: RoutineRun, texts: _Texts, verd
         _request(tx, firing, occurrence, task=task),
         policy=firing.routine.concurrency_policy,
         window_s=firing.window_s,
+        principal_id=firing.principal_id,
     )
     linked = _link_proceeded(tx, occurrence, given, task, verdict)
     return Fired(routine_run=linked, wakeup=given.request, run=given.run, task=task)
@@ -294,17 +316,27 @@ def _add_task(tx: Tx, routine: Routine, texts: _Texts) -> Task:
     return task
 
 
-def _request(tx: Tx, firing: Firing, occurrence: RoutineRun, *, task: Task | None) -> WakeupRequest:
-    routine, slot = firing.routine, firing.slot
-    payload: dict[str, object] = {"routine_id": routine.id, "variables": dict(occurrence.trigger_payload)}
+def _payload(firing: Firing, occurrence: RoutineRun) -> dict[str, object]:
+    slot = firing.slot
+    payload: dict[str, object] = {
+        "routine_id": firing.routine.id,
+        "variables": dict(occurrence.trigger_payload),
+    }
     if slot is not None and slot.missed_count:
         payload |= {"missed_ticks": slot.missed_count, "missed_since": slot.missed_since}
+    if firing.input:
+        payload["input"] = dict(firing.input)
+    return payload
+
+
+def _request(tx: Tx, firing: Firing, occurrence: RoutineRun, *, task: Task | None) -> WakeupRequest:
+    routine, slot = firing.routine, firing.slot
     return WakeupRequest(
         id=tx.new_id("wk"),
         workspace_id=routine.workspace_id,
         agent_id=routine.agent_id,
         source=WakeupSource.ROUTINE,
-        payload=payload,
+        payload=_payload(firing, occurrence),
         periodic=firing.source is FireSource.CRON and routine.task_title is None,
         capacity=Capacity.ASSIGNEE if task else Capacity.NONE,
         task_id=task.id if task else None,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kandev_sched.domain.agents import Agent, Executor, Profile
 from kandev_sched.domain.instant import rfc3339_or_none
+from kandev_sched.domain.routines import RoutineRun
 from kandev_sched.domain.runs import Run, Session, SessionState
 from kandev_sched.domain.settings import Settings
 from kandev_sched.domain.wakeups import WakeupRequest
@@ -61,7 +62,7 @@ def spec_of(
         env=agent_environment(os.environ, {**profile.env, **agent.env}, told),
         cwd=agent.cwd or os.path.expanduser("~"),
         prompt=context.prompt,
-        wakeups_json=wakeups_json(context.requests),
+        wakeups_json=wakeups_json(context.requests, context.occurrences),
         max_run_s=agent.max_run_s or profile.max_run_s or settings.max_run_s,
         idle_output_s=profile.idle_output_s,
         grace_s=settings.grace_s,
@@ -70,24 +71,25 @@ def spec_of(
     )
 
 
-def wakeups_json(requests: Sequence[WakeupRequest]) -> str:
-    """What SCHED_WAKEUPS_FILE holds: the requests in the order of the prompt."""
-    return json.dumps(
-        [
-            {
-                "id": request.id,
-                "source": request.source,
-                "payload": request.payload,
-                "task_id": request.task_id,
-                "routine_id": request.routine_id,
-                "requested_at": rfc3339_or_none(request.requested_at),
-                "scheduled_for_at": rfc3339_or_none(request.scheduled_for_at),
-            }
-            for request in requests
-        ],
-        ensure_ascii=False,
-        indent=2,
-    )
+def wakeups_json(requests: Sequence[WakeupRequest], occurrences: Mapping[str, RoutineRun]) -> str:
+    """What SCHED_WAKEUPS_FILE holds: the requests in the order of the prompt, with their occurrences (S1)."""
+    facts = [_facts(request, occurrences.get(request.routine_run_id or "")) for request in requests]
+    return json.dumps(facts, ensure_ascii=False, indent=2)
+
+
+def _facts(request: WakeupRequest, occurrence: RoutineRun | None) -> dict[str, object]:
+    return {
+        "id": request.id,
+        "source": request.source,
+        "payload": request.payload,
+        "task_id": request.task_id,
+        "routine_id": request.routine_id,
+        "trigger_id": occurrence.trigger_id if occurrence else None,
+        "occurrence_id": occurrence.id if occurrence else None,
+        "generation": occurrence.trigger_generation if occurrence else None,
+        "requested_at": rfc3339_or_none(request.requested_at),
+        "scheduled_for_at": rfc3339_or_none(request.scheduled_for_at),
+    }
 
 
 def refuse_cancelled(reader: Reader, run: Run) -> None:

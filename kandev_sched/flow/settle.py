@@ -16,7 +16,7 @@ from kandev_sched.domain.runs import RunStatus, SessionState
 from kandev_sched.domain.wakeups import Ending, WakeupStatus
 from kandev_sched.flow.dispatch import follow_up
 from kandev_sched.policy.retry import BACKOFF_MS, GiveUp, RetryIn, after_failure
-from kandev_sched.store import activity, agents, routines, runs, tasks, wakeups
+from kandev_sched.store import activity, agents, routines, runs, tasks, triggers, wakeups
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 
 AGENT_STOPPED = "agent_stopped"  # the attempt ends, its run goes back to the queue
+SUPERSEDED = "superseded"  # the run ends; what it holds besides the superseded requests follows up
 AGENT_GONE = "agent_gone"  # nobody is left to be told
 
 
@@ -90,6 +91,8 @@ def settle(tx: Tx, run_id: str, outcome: Outcome) -> Run | None:
     tx.wake_supervisor()  # a session, an agent's slot and perhaps a task became free
     if run.cancel_reason == AGENT_STOPPED and outcome.kind is not OutcomeKind.SUCCEEDED:
         outcome = outcome.replace(kind=OutcomeKind.UNCLAIMED, reason="agent stopped")
+    if run.cancel_reason == SUPERSEDED and outcome.kind is not OutcomeKind.SUCCEEDED:
+        outcome = outcome.replace(kind=OutcomeKind.CANCELLED, reason=SUPERSEDED, judged=frozenset())
     match outcome.kind:
         case OutcomeKind.UNCLAIMED:
             _unclaim(tx, run, outcome)
@@ -111,6 +114,15 @@ def end_request(
     """End one request, and the lightweight routine run that waits for it."""
     if wakeups.end(tx, request.id, status=status, ending=ending, reason=reason):
         routines.end_runs_of_wakeup(tx, request.id, _ROUTINE_RUN_STATUS[ending], reason=reason)
+        if ending is Ending.DELIVERED and request.routine_run_id is not None:
+            _stamp_success(tx, request.routine_run_id)
+
+
+def _stamp_success(tx: Tx, routine_run_id: str) -> None:
+    """`last_success_at` of a trigger is apart from `last_fired_at`: a fire that failed is no success."""
+    occurrence = routines.run_by_id(tx, routine_run_id)
+    if occurrence is not None and occurrence.trigger_id is not None:
+        triggers.stamp_success(tx, occurrence.trigger_id)
 
 
 def cancel_request(tx: Tx, request: WakeupRequest, *, reason: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from kandev_sched.domain.agents import Agent, Executor, Profile
 from kandev_sched.domain.record import Record
-from kandev_sched.domain.routines import Routine
+from kandev_sched.domain.routines import Routine, RoutineRun
 from kandev_sched.domain.runs import Run, Session
 from kandev_sched.domain.tasks import Task
 from kandev_sched.domain.wakeups import Capacity, WakeupRequest
@@ -125,6 +125,7 @@ class Context(Record):
 
     prompt: str
     requests: tuple[WakeupRequest, ...]
+    occurrences: Mapping[str, RoutineRun]
 
 
 def build_context(tx: Tx, run: Run, agent: Agent, task: Task | None) -> Context:
@@ -138,7 +139,13 @@ def build_context(tx: Tx, run: Run, agent: Agent, task: Task | None) -> Context:
         agent=agent, task=task, requests=requests, routines=_routines_of(tx, requests), attempt=run.attempt
     )
     wakeups.mark_prompted(tx, run.id, run.attempt)
-    return Context(prompt=text, requests=tuple(requests))
+    return Context(prompt=text, requests=tuple(requests), occurrences=_occurrences_of(tx, requests))
+
+
+def _occurrences_of(reader: Reader, requests: Sequence[WakeupRequest]) -> Mapping[str, RoutineRun]:
+    ids = {request.routine_run_id for request in requests if request.routine_run_id}
+    found = [routines.run_by_id(reader, routine_run_id) for routine_run_id in ids]
+    return {occurrence.id: occurrence for occurrence in found if occurrence is not None}
 
 
 def _routines_of(reader: Reader, requests: Sequence[WakeupRequest]) -> Mapping[str, Routine]:

@@ -1,16 +1,18 @@
 """Ticking: due slots of schedules → fires, and each trigger moved past them, in one transaction a trigger.
 
-Which of several due slots fire is `policy.catchup`'s decision. `next_run_at` is a projection: it can be
-recomputed from the definition at any time (S1 Reconstruction).
+Which of several due slots fire is `policy.catchup`'s decision; whether one may is asked of its calendars
+and of its execution scope at each fire (S1).
 """
 
 from __future__ import annotations
 
 import logging
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
 
+from kandev_sched.domain.calendars import Calendar
 from kandev_sched.domain.errors import SchedError, Unavailable
 from kandev_sched.domain.instant import rfc3339
+from kandev_sched.domain.record import Record
 from kandev_sched.domain.routines import (
     ConcurrencyPolicy,
     FireSource,
@@ -19,127 +21,149 @@ from kandev_sched.domain.routines import (
     RoutineRunStatus,
     RoutineStatus,
 )
-from kandev_sched.domain.schedules import Trigger, TriggerKind
-from kandev_sched.flow.firing import Firing, Slot, fire
-from kandev_sched.policy import catchup, cron, dedup
-from kandev_sched.policy.catchup import CatchUp, Due
-from kandev_sched.store import activity, routines, triggers
+from kandev_sched.domain.schedules import Trigger
+from kandev_sched.domain.workspaces import Permission
+from kandev_sched.flow.arming import is_used_up, set_aside
+from kandev_sched.flow.firing import Firing, Refusal, Slot, fire
+from kandev_sched.policy import catchup
+from kandev_sched.policy.catchup import CatchUp
+from kandev_sched.policy.exclusion import excluded_by
+from kandev_sched.policy.permission import why_denied
+from kandev_sched.policy.timing import timing_of
+from kandev_sched.store import calendars, routines, triggers, workspaces
 from kandev_sched.store.db import Database, Reader, Tx
 
+Work = Callable[[Tx], object]
 log = logging.getLogger("kandev_sched.ticker")
-BATCH = 100
-
-
-def instant(at_ms: int) -> datetime:
-    """Milliseconds as an aware datetime, which the schedules speak."""
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at_ms)
-
-
-def millis(at: datetime) -> int:
-    """An aware datetime as milliseconds."""
-    return (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
-
-
-def schedule_of(trigger: Trigger) -> cron.Cron:
-    """The parsed schedule of a trigger. Raises Invalid for a row that was damaged by hand."""
-    return cron.parse(trigger.expression, trigger.zone)
-
-
-def next_slot(trigger: Trigger, *, after: int) -> int | None:
-    """The first slot after an instant."""
-    slot = schedule_of(trigger).next_after(instant(after))
-    return None if slot is None else millis(slot)
-
-
-def arm(trigger: Trigger, routine: Routine, *, now: int) -> int | None:
-    """What `next_run_at` must be: None unless the trigger may fire. Pause is not downtime: from now on."""
-    may_fire = (
-        trigger.kind is TriggerKind.SCHEDULE and trigger.enabled and routine.status is RoutineStatus.ACTIVE
-    )
-    return next_slot(trigger, after=now) if may_fire else None
+# So many triggers are committed together: a thousand that are due at once cost few syncs, and a claim
+# meanwhile waits for one group only.
+GROUP = 32
 
 
 def fire_due(db: Database, *, window_s: int) -> int:
     """Fire everything that is due; how many triggers moved. A bad one is set aside, the others go on."""
     moved = 0
-    while due := db.read(lambda reader: triggers.due(reader, now=db.host.now(), limit=BATCH)):
-        for trigger in due:
-            _fire_one(db, trigger, window_s=window_s)
+    while due := db.read(lambda reader: triggers.due(reader, now=db.host.now(), limit=GROUP)):
+        results = db.write_each([_firing_of(trigger, window_s) for trigger in due])
+        for trigger, error in zip(due, results, strict=True):
+            if error is not None:
+                _cope(db, trigger, error)
         moved += len(due)
     return moved
 
 
-def _fire_one(db: Database, trigger: Trigger, *, window_s: int) -> None:
-    try:
-        db.write(lambda tx: fire_trigger(tx, trigger, window_s=window_s))
-    except Unavailable:
-        raise  # the disk, not the trigger: the loop tries again
-    except Exception as error:
-        sentence = f"{error}" or type(error).__name__
-        log.error(
-            "trigger %s is set aside: %s", trigger.id, sentence, exc_info=not isinstance(error, SchedError)
-        )
-        db.write(lambda tx: _set_aside(tx, trigger, sentence))
+def _firing_of(trigger: Trigger, window_s: int) -> Work:
+    return lambda tx: fire_trigger(tx, trigger, window_s=window_s)
 
 
-def _set_aside(tx: Tx, trigger: Trigger, sentence: str) -> None:
-    triggers.quarantine(tx, trigger.id, sentence)
-    activity.record(
-        tx,
-        "trigger_set_aside",
-        f"trigger {trigger.id} cannot be computed and is set aside: {sentence}",
-        workspace_id=trigger.workspace_id,
-        routine_id=trigger.routine_id,
-    )
+def _cope(db: Database, trigger: Trigger, error: BaseException) -> None:
+    if isinstance(error, Unavailable) or not isinstance(error, Exception):
+        raise error  # the disk, not the trigger: the loop tries again
+    sentence = f"{error}" or type(error).__name__
+    trace = None if isinstance(error, SchedError) else error
+    log.error("trigger %s is set aside: %s", trigger.id, sentence, exc_info=trace)
+    db.write(lambda tx: set_aside(tx, trigger, sentence))
 
 
 def fire_trigger(tx: Tx, trigger: Trigger, *, window_s: int) -> None:
     """All due slots of one trigger: their routine runs, their wakeups and the new `next_run_at`."""
     routine = routines.by_id(tx, trigger.routine_id)
     if routine is None or routine.status is not RoutineStatus.ACTIVE or trigger.next_run_at is None:
-        triggers.advance(tx, trigger, next_run_at=None, fired_at=None)
+        triggers.advance(tx, trigger, next_run_at=None, fired_at=None, count=0)
         return
-    plan = catchup.decide(
-        routine.catch_up_policy,
-        due_slots(trigger, routine, now=tx.now),
-        now=tx.now,
-        catch_up_max=routine.catch_up_max,
-        misfire_grace_s=routine.misfire_grace_s,
-    )
-    fired_at = tx.now if plan.fires else None
-    if not triggers.advance(tx, trigger, next_run_at=next_slot(trigger, after=tx.now), fired_at=fired_at):
+    scope = _scope_of(tx, trigger)
+    plan = plan_of(trigger, routine, now=tx.now)
+    fires = [(slot_at, _refusal(scope, slot_at)) for slot_at in plan.fires]
+    if not _advance(tx, trigger, fires):
         return  # an edit or another ticker came first
     _record_missed(tx, trigger, routine, plan)
-    _fire_slots(tx, trigger, routine, plan, window_s=window_s)
-
-
-def due_slots(trigger: Trigger, routine: Routine, *, now: int) -> Due:
-    """The due slots from `next_run_at` to now; the work is bounded, whatever the outage."""
-    assert trigger.next_run_at is not None
-    schedule = schedule_of(trigger)
-    after, until = instant(trigger.next_run_at - 1), instant(now)
-    wanted = catchup.slots_wanted(routine.catch_up_policy, catch_up_max=routine.catch_up_max)
-    newest = schedule.latest_slots(after, until, wanted)
-    count = len(newest) if len(newest) < wanted else schedule.count_between(after, until)
-    if not newest:  # the projection was wrong by hand: nothing is due
-        return Due(newest=(trigger.next_run_at,), count=1, first_at=trigger.next_run_at)
-    return Due(newest=tuple(millis(slot) for slot in newest), count=count, first_at=trigger.next_run_at)
-
-
-def _fire_slots(tx: Tx, trigger: Trigger, routine: Routine, plan: CatchUp, *, window_s: int) -> None:
-    """Newest first, so that the one with the counts runs and the rest join it; a queue fires oldest first."""
-    missed_since = rfc3339(plan.missed_first_at) if plan.missed_first_at is not None else None
-    is_queueing = routine.concurrency_policy is ConcurrencyPolicy.ALWAYS_ENQUEUE
-    for slot_at in plan.fires if is_queueing else reversed(plan.fires):
-        is_newest = slot_at == plan.fires[-1]
-        slot = Slot(
-            trigger_id=trigger.id,
-            at=slot_at,
-            zone=trigger.zone,
-            missed_count=plan.missed_count if is_newest else 0,
-            missed_since=missed_since if is_newest else None,
+    for slot_at, refusal in _in_order(routine, fires):
+        slot = _slot(trigger, plan, slot_at)
+        firing = Firing(
+            routine=routine,
+            source=FireSource.CRON,
+            slot=slot,
+            input=trigger.input,
+            principal_id=trigger.principal_id,
+            refusal=refusal,
+            window_s=window_s,
         )
-        fire(tx, Firing(routine=routine, source=FireSource.CRON, slot=slot, window_s=window_s))
+        fire(tx, firing)
+
+
+def plan_of(trigger: Trigger, routine: Routine, *, now: int) -> CatchUp:
+    """Which of the slots from `next_run_at` to now fire; the work is bounded, whatever the outage."""
+    assert trigger.next_run_at is not None
+    wanted = catchup.slots_wanted(routine.catch_up_policy, catch_up_max=routine.catch_up_max)
+    due = timing_of(trigger).due(trigger.next_run_at - 1, now, wanted)
+    if due is None:
+        return CatchUp()  # the projection was wrong by hand: nothing is due
+    return catchup.decide(
+        routine.catch_up_policy,
+        due,
+        now=now,
+        catch_up_max=routine.catch_up_max,
+        misfire_grace_s=routine.misfire_grace_s,
+        max_age_s=routine.catch_up_max_age_s,
+        at_most=None if trigger.max_fires is None else trigger.max_fires - trigger.fire_count,
+    )
+
+
+class _Scope(Record):
+    """What decides, besides the schedule, whether a slot of a trigger may fire."""
+
+    denied: str | None
+    calendars: tuple[Calendar, ...]
+
+
+def _scope_of(tx: Tx, trigger: Trigger) -> _Scope:
+    workspace = workspaces.by_id(tx, trigger.workspace_id)
+    assert workspace is not None
+    principal = workspaces.principal(tx, trigger.principal_id) if trigger.principal_id else None
+    named = [
+        calendar
+        for calendar in calendars.of_workspace(tx, workspace.id)
+        if calendar.id in trigger.calendar_ids
+    ]
+    return _Scope(denied=why_denied(principal, workspace, Permission.RUNS_EXECUTE), calendars=tuple(named))
+
+
+def _refusal(scope: _Scope, slot_at: int) -> Refusal | None:
+    excluded = excluded_by(scope.calendars, slot_at)
+    if excluded is not None:
+        return Refusal(status=RoutineRunStatus.EXCLUDED, reason=excluded)
+    if scope.denied is not None:
+        return Refusal(status=RoutineRunStatus.DENIED, reason=scope.denied)
+    return None
+
+
+_Fires = list[tuple[int, Refusal | None]]
+
+
+def _advance(tx: Tx, trigger: Trigger, fires: _Fires) -> bool:
+    fired_count = sum(refusal is None for _, refusal in fires)
+    after = trigger.replace(fire_count=trigger.fire_count + fired_count)
+    next_run_at = None if is_used_up(after) else timing_of(trigger).next_fire(tx.now)
+    fired_at = tx.now if fired_count else None
+    return triggers.advance(tx, trigger, next_run_at=next_run_at, fired_at=fired_at, count=fired_count)
+
+
+def _in_order(routine: Routine, fires: _Fires) -> _Fires:
+    """Newest first, so that the one with the counts runs and the rest join it; a queue fires oldest first."""
+    is_queueing = routine.concurrency_policy is ConcurrencyPolicy.ALWAYS_ENQUEUE
+    return fires if is_queueing else fires[::-1]
+
+
+def _slot(trigger: Trigger, plan: CatchUp, slot_at: int) -> Slot:
+    is_newest = slot_at == plan.fires[-1] and plan.missed_first_at is not None
+    return Slot(
+        trigger_id=trigger.id,
+        at=slot_at,
+        zone=trigger.zone,
+        generation=trigger.generation,
+        missed_count=plan.missed_count if is_newest else 0,
+        missed_since=rfc3339(plan.missed_first_at or 0) if is_newest else None,
+    )
 
 
 def _record_missed(tx: Tx, trigger: Trigger, routine: Routine, plan: CatchUp) -> None:
@@ -164,44 +188,9 @@ def _record_missed(tx: Tx, trigger: Trigger, routine: Routine, plan: CatchUp) ->
             missed_first_at=plan.missed_first_at,
             missed_last_at=plan.missed_last_at,
             finished_at=tx.now,
+            trigger_generation=trigger.generation,
         ),
     )
-
-
-def rearm(tx: Tx) -> list[str]:
-    """Recompute projections that are missing (S1 Reconstruction); the ids of the triggers that changed."""
-    changed = []
-    for trigger in triggers.unarmed(tx):
-        try:
-            triggers.set_next(tx, trigger.id, next_slot(trigger, after=tx.now))
-        except SchedError as error:
-            _set_aside(tx, trigger, error.message)
-        changed.append(trigger.id)
-    return changed
-
-
-def rearm_after_step_back(tx: Tx) -> None:
-    """The clock stepped back: the next slot is the first one after now that has no occurrence (I6)."""
-    for trigger in triggers.armed(tx):
-        try:
-            slot_at = _first_unfired(tx, trigger)
-        except SchedError as error:
-            _set_aside(tx, trigger, error.message)
-        else:
-            triggers.set_next(tx, trigger.id, slot_at)
-
-
-def _first_unfired(tx: Tx, trigger: Trigger) -> int | None:
-    """At the latest the slot for which the trigger is armed: what is due stays due."""
-    schedule, slot = schedule_of(trigger), schedule_of(trigger).next_after(instant(tx.now))
-    while slot is not None and trigger.next_run_at is not None and millis(slot) < trigger.next_run_at:
-        occurrence = dedup.occurrence_id(
-            workspace_id=trigger.workspace_id, trigger_id=trigger.id, slot_at=millis(slot)
-        )
-        if routines.run_by_id(tx, occurrence) is None:
-            return millis(slot)
-        slot = schedule.next_after(slot)
-    return trigger.next_run_at
 
 
 def next_due_at(reader: Reader) -> int | None:

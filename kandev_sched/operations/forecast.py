@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from kandev_sched.domain.record import Record
-from kandev_sched.flow.ticking import instant, millis
 from kandev_sched.policy import cron, zones
+from kandev_sched.policy.timing import instant, millis
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from kandev_sched.domain.agents import Executor, ExecutorKind
-from kandev_sched.domain.errors import Invalid, NotFound
-from kandev_sched.domain.workspaces import Principal, PrincipalKind, Workspace
+from kandev_sched.domain.errors import Denied, Invalid, NotFound
+from kandev_sched.domain.workspaces import Permission, Principal, PrincipalKind, Role, Workspace
 from kandev_sched.policy.naming import checked_name, suggestion
+from kandev_sched.policy.permission import why_denied
 from kandev_sched.store import agents, lookup, routines, runs, tasks, triggers, wakeups, workspaces
 
 TYPE_CHECKING = False
@@ -60,14 +61,30 @@ def create_workspace(tx: Tx, name: str) -> Workspace:
     person = Principal(
         id=tx.new_id("pr"),
         workspace_id=workspace.id,
-        name="user",
+        name=tx.host.user(),
         kind=PrincipalKind.PERSON,
         created_at=tx.now,
+        role=Role.OWNER,
     )
     workspaces.add_principal(tx, person)
     workspace = workspace.replace(default_executor_id=local.id)
     workspaces.save(tx, workspace)
     return workspace
+
+
+def acting_principal(tx: Tx, workspace_id: str, permission: Permission) -> Principal:
+    """Who acts: the person at the machine. Raises Denied unless it is a member that may."""
+    workspace = workspaces.by_id(tx, workspace_id)
+    assert workspace is not None
+    name = tx.host.user()
+    principal = workspaces.principal_named(tx, workspace_id=workspace_id, name=name)
+    if principal is None:
+        hint = f"an owner adds you: sched workspace member {name} --role operator"
+        raise Denied(f"{name} is no member of workspace {workspace.name}", hint=hint)
+    denied = why_denied(principal, workspace, permission)
+    if denied is not None:
+        raise Denied(denied)
+    return principal
 
 
 def the_agent(reader: Reader, workspace: Workspace, text: str) -> Agent:

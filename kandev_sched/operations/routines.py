@@ -13,8 +13,8 @@ from kandev_sched.domain.routines import (
     VariableType,
 )
 from kandev_sched.domain.schedules import Trigger
+from kandev_sched.flow.arming import arm
 from kandev_sched.flow.settle import cancel_request
-from kandev_sched.flow.ticking import arm
 from kandev_sched.operations import lookup
 from kandev_sched.operations.triggers import Schedule, add_trigger_to
 from kandev_sched.policy import naming, template

@@ -6,9 +6,11 @@ from kandev_sched.domain.errors import Invalid
 from kandev_sched.domain.record import Record
 from kandev_sched.domain.routines import Routine
 from kandev_sched.domain.schedules import Syntax, Trigger, TriggerKind
-from kandev_sched.flow.ticking import arm, instant, millis, schedule_of
+from kandev_sched.domain.workspaces import Permission
+from kandev_sched.flow.arming import arm
 from kandev_sched.operations import lookup
 from kandev_sched.policy import cron, zones
+from kandev_sched.policy.timing import instant, millis, schedule_of
 from kandev_sched.store import routines, triggers
 from kandev_sched.store.db import Reader, Tx
 
@@ -46,6 +48,7 @@ def add_trigger_to(tx: Tx, routine: Routine, schedule: Schedule | None) -> Trigg
         syntax=Syntax.CRON if parsed else None,
         expression=parsed.text if parsed else None,
         zone=parsed.zone if parsed else "UTC",
+        principal_id=_scope(tx, routine) if parsed else None,
         created_at=tx.now,
         updated_at=tx.now,
     )
@@ -53,6 +56,11 @@ def add_trigger_to(tx: Tx, routine: Routine, schedule: Schedule | None) -> Trigg
     triggers.add(tx, trigger)
     tx.wake_supervisor()
     return trigger
+
+
+def _scope(tx: Tx, routine: Routine) -> str:
+    """The execution scope is snapshotted when a trigger is enabled, or changed while enabled (S1)."""
+    return lookup.acting_principal(tx, routine.workspace_id, Permission.RUNS_EXECUTE).id
 
 
 class SetTrigger(Record):

@@ -33,8 +33,20 @@ def slots_wanted(policy: CatchUpPolicy, *, catch_up_max: int) -> int:
     return catch_up_max + 1 if policy is CatchUpPolicy.ENQUEUE_MISSED_WITH_CAP else 2
 
 
-def decide(policy: CatchUpPolicy, due: Due, *, now: int, catch_up_max: int, misfire_grace_s: int) -> CatchUp:
-    """Split the due slots. Work is bounded by the cap, whatever the outage."""
+def decide(
+    policy: CatchUpPolicy,
+    due: Due,
+    *,
+    now: int,
+    catch_up_max: int,
+    misfire_grace_s: int,
+    max_age_s: int | None = None,
+    at_most: int | None = None,
+) -> CatchUp:
+    """Split the due slots. Work is bounded by the cap, whatever the outage.
+
+    `max_age_s`: no slot older than this ever fires. `at_most`: how often the trigger may still fire.
+    """
     match policy:
         case CatchUpPolicy.ENQUEUE_MISSED_WITH_CAP:
             fires = due.newest[-catch_up_max:]
@@ -43,6 +55,10 @@ def decide(policy: CatchUpPolicy, due: Due, *, now: int, catch_up_max: int, misf
         case CatchUpPolicy.SKIP_MISSED:
             is_current = now - due.newest[-1] <= misfire_grace_s * SECOND_MS
             fires = due.newest[-1:] if is_current else ()
+    if max_age_s is not None:
+        fires = tuple(slot for slot in fires if now - slot <= max_age_s * SECOND_MS)
+    if at_most is not None:
+        fires = fires[max(len(fires) - at_most, 0) :]
     return _with_missed(due, fires)
 
 

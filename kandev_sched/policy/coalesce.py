@@ -43,12 +43,13 @@ class Late(Record):
     run: Run
 
 
+_ALWAYS_FRESH = (ConcurrencyPolicy.ALWAYS_ENQUEUE, ConcurrencyPolicy.CANCEL_ACTIVE)
 Decision = Fresh | Merge | Promote | Late
 
 
 def decide(request: WakeupRequest, in_flight: Iterable[Run], *, policy: ConcurrencyPolicy) -> Decision:
     """Which run takes the request."""
-    if policy is ConcurrencyPolicy.ALWAYS_ENQUEUE:
+    if policy in _ALWAYS_FRESH:
         return Fresh()
     candidates = [run for run in in_flight if _may_share(request, run)]
     if not candidates:
@@ -83,10 +84,19 @@ class FireVerdict(StrEnum):
     PROCEED = "proceed"
     COALESCE = "coalesce"
     SKIP = "skip"
+    SUPERSEDE = "supersede"
 
 
 def decide_fire(policy: ConcurrencyPolicy, *, is_active: bool) -> FireVerdict:
-    """S0 Concurrency policy."""
-    if not is_active or policy is ConcurrencyPolicy.ALWAYS_ENQUEUE:
+    """S0 Concurrency policy; `cancel_active` ends the earlier one."""
+    if not is_active:
         return FireVerdict.PROCEED
-    return FireVerdict.SKIP if policy is ConcurrencyPolicy.SKIP_IF_ACTIVE else FireVerdict.COALESCE
+    match policy:
+        case ConcurrencyPolicy.ALWAYS_ENQUEUE:
+            return FireVerdict.PROCEED
+        case ConcurrencyPolicy.SKIP_IF_ACTIVE:
+            return FireVerdict.SKIP
+        case ConcurrencyPolicy.COALESCE_IF_ACTIVE:
+            return FireVerdict.COALESCE
+        case ConcurrencyPolicy.CANCEL_ACTIVE:
+            return FireVerdict.SUPERSEDE

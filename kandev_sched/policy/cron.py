@@ -97,7 +97,7 @@ class Cron(WallClock):
         """The schedule as an English sentence."""
         times, days = times_said(self.walls.clock), _days_said(self._days)
         said = sentence(times, days, months_said(self.walls.months), self.zone)
-        return said + self.policies_said()
+        return said + self._policies_said()
 
     @property
     def _days(self) -> Days:

@@ -192,13 +192,13 @@ def _anchor(text: str, zone: str | None) -> datetime:
         return moment.astimezone(clock)
     first, second = (moment.replace(tzinfo=clock, fold=fold) for fold in (0, 1))
     if first.utcoffset() != second.utcoffset():
-        raise _unclear(text, first, second)
+        exists = zones.instant_of(moment, clock) is not None
+        raise _unclear(text, "comes twice" if exists else "does not exist", first, second)
     return first
 
 
-def _unclear(text: str, first: datetime, second: datetime) -> Invalid:
-    """The refusal of a wall time that comes never or twice; `fold` tells which offset is meant."""
-    comes = "comes twice" if first.astimezone(UTC) < second.astimezone(UTC) else "does not exist"
+def _unclear(text: str, comes: str, first: datetime, second: datetime) -> Invalid:
+    """The refusal of a wall time that comes never or twice: an offset tells which instant is meant."""
     hint = f"add an offset: {first.isoformat()} or {second.isoformat()}"
     return Invalid(f"the start {text!r:.60} {comes} in {first.tzinfo}", hint=hint)
 

@@ -100,7 +100,7 @@ def _routine_sentence(payload: RoutinePayload, routine: Routine | None) -> str:
         text += f"\n{quoted(render(routine.description, payload.variables))}"
     for name, value in payload.variables.items():
         text += f"\n   {name} ="
-        text += f"\n{quoted(value)}" if "\n" in value else f" {value}"
+        text += f"\n{quoted(value)}" if len(value.splitlines()) > 1 else f" {value}"
     return text
 
 

@@ -54,7 +54,7 @@ class Quartz(WallClock):
         assert isinstance(days, Dates | Weekdays)
         if self.walls.years is not None:
             only.append(listed([year + FIRST_YEAR for year in bits(self.walls.years)], str))
-        return sentence(times_said(self.walls.clock), days.said(), only, self.zone) + self.policies_said()
+        return sentence(times_said(self.walls.clock), days.said(), only, self.zone) + self._policies_said()
 
 
 def parse(

@@ -6,6 +6,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import datetime
     from typing import Protocol
+
+    from kandev_sched.policy.cron import Cron
+    from kandev_sched.policy.interval import Interval
+    from kandev_sched.policy.once import Once
+    from kandev_sched.policy.quartz import Quartz
 else:
     Protocol = object  # importing typing is too dear for `sched fire`
 
@@ -42,3 +47,7 @@ class Schedule(Protocol):
 
     def explain(self) -> str:
         """The schedule in English."""
+
+
+if TYPE_CHECKING:
+    KINDS: tuple[type[Schedule], ...] = (Cron, Quartz, Interval, Once)  # each is checked to satisfy it

@@ -139,7 +139,7 @@ def zone_of(zone: str) -> tzinfo:
 
 
 def spread_offset_ms(trigger_id: str, spread_s: int) -> int:
-    """A fixed offset in [0, spread), from the trigger's id alone, so that neighbours do not start together."""
+    """A fixed offset in [0, spread), from the trigger's id alone: neighbours do not start together."""
     if spread_s <= 1:
         return 0
     chance = int.from_bytes(hashlib.sha256(trigger_id.encode()).digest()[:8], "big")

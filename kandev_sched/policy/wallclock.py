@@ -90,39 +90,55 @@ class WallClock(Record):
     def _next(self, after: int) -> int | None:
         """The first slot later than this second."""
         zone = zones.offsets(self.zone)
-        at, offset = zone.through(after)
-        n = bisect_right(at, after)
-        wall = self._first(self._reached(after, n) + 1)
+        n, wall = self._ahead(after)
         while wall is not None:
             at, offset = zone.through(min(wall, _LAST))
             if n == len(at) or wall < at[n] + offset[n]:
                 slot = wall - offset[n]
                 return slot if slot <= _LAST else None
-            old, new = at[n] + offset[n], at[n] + offset[n + 1]
-            n += 1
+            new = at[n] + offset[n + 1]
             if wall < new and self.on_gap is OnGap.SHIFT:
-                return at[n - 1]
-            if wall < new or (new < old and self.on_repeat is OnRepeat.BOTH):
-                wall = self._first(new)
+                return at[n]
+            n, wall = n + 1, self._first(new) if wall < new else wall
         return None
+
+    def _ahead(self, after: int) -> tuple[int, int | None]:
+        """The stretch in which to go on after this second, and the next matching wall there or later."""
+        at, offset = zones.offsets(self.zone).through(after)
+        n = bisect_right(at, after)
+        here = self._reached(after, n)
+        wall = self._first(here + 1)
+        if self.on_repeat is OnRepeat.BOTH and n < len(at):
+            old, new = at[n] + offset[n], at[n] + offset[n + 1]
+            if new <= here and (wall is None or wall >= old):
+                return n + 1, self._first(new)  # what the clock has shown will be shown again
+        return n, wall
 
     def _latest(self, until: int) -> int | None:
         """The last slot not later than this second."""
         at, offset = zones.offsets(self.zone).through(until)
-        n = bisect_right(at, until)
-        top = until + offset[n]
-        wall = self.walls.last(top)
+        n, wall = self._behind(until)
         while wall is not None and n:
             old, new = at[n - 1] + offset[n - 1], at[n - 1] + offset[n]
             if wall >= (new if self.on_repeat is OnRepeat.BOTH else max(old, new)):
                 break
-            if wall >= old and self.on_gap is OnGap.SHIFT:
-                return at[n - 1]
             n -= 1
-            if not wall < old <= top:  # else nothing matches between this wall and the end of the stretch
-                top = old - 1
-                wall = self.walls.last(top)
+            if wall >= old and self.on_gap is OnGap.SHIFT:
+                return at[n]
+            wall = self.walls.last(old - 1) if wall >= old else wall
         return None if wall is None else wall - offset[n]
+
+    def _behind(self, until: int) -> tuple[int, int | None]:
+        """The stretch in which to look back from this second, and the last matching wall there or before."""
+        at, offset = zones.offsets(self.zone).through(until)
+        n = bisect_right(at, until)
+        here = until + offset[n]
+        wall = self.walls.last(here)
+        if n and here < (old := at[n - 1] + offset[n - 1]):  # shown for the second time
+            is_repeated = wall is not None and wall >= at[n - 1] + offset[n]
+            if not (is_repeated and self.on_repeat is OnRepeat.BOTH):
+                return n - 1, self.walls.last(old - 1)
+        return n, wall
 
     def _reached(self, second: int, n: int) -> int:
         """The latest wall that has had its turn by this second of stretch n.
@@ -147,7 +163,7 @@ class WallClock(Record):
             if old < new and self.walls.count(old - 1, new - 1):
                 yield old, new
 
-    def policies_said(self) -> str:
+    def _policies_said(self) -> str:
         """What `explain` adds for policies that are not the default."""
         shifted = " A time that the clock skips fires as soon as the clock goes on."
         again = " A time that the clock repeats fires both times."

@@ -18,7 +18,7 @@ from kandev_sched.store.wake import poke
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any, TypeVar
 
     from kandev_sched.domain.errors import SchedError
@@ -109,6 +109,10 @@ class Database:
             raise_explained(error, self.path)
             raise
 
+    def write_each(self, works: Sequence[Callable[[Tx], object]]) -> list[BaseException | None]:
+        """Run each of `works` as `write` does; what each raised. The supervisor commits them together."""
+        return [_error_of(self.write, work) for work in works]
+
     def read(self, work: Callable[[Reader], T]) -> T:
         """Run `work` on one consistent snapshot."""
         try:
@@ -135,6 +139,14 @@ class Database:
         if tx.wakes_supervisor:
             poke(wake_path(self.path))
         return result
+
+
+def _error_of(write: Callable[[Callable[[Tx], T]], T], work: Callable[[Tx], T]) -> Exception | None:
+    try:
+        write(work)
+    except Exception as error:  # noqa: BLE001 - the caller is given it
+        return error
+    return None
 
 
 def in_transaction(connection: apsw.Connection, host: Host, work: Callable[[Tx], T]) -> tuple[Tx, T]:

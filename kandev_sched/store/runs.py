@@ -42,23 +42,22 @@ def in_flight(reader: Reader, *, agent_id: str, task_id: str | None) -> list[Run
     return reader.all(_IN_FLIGHT, agent_id=agent_id, task_id=task_id)
 
 
-# Behaviour.md §2 Claim. The outer query walks agents that have a queue, may claim and are out of their
-# cooldown (index agents_that_may_claim), the inner one the head of one agent's queue: the backlog of
-# agents that cannot run is never looked at.
+# Behaviour.md §2 Claim. The outer query walks agents that may claim now and have a run to claim (index
+# agents_that_may_claim, workspace by workspace), the inner one takes the head of one agent's claimable runs:
+# the backlog of agents that cannot run, of tasks that are held and of instants to come is never looked at.
 _CLAIM = Sql(
     """
     UPDATE runs SET status = 'claimed', claimed_at = :now, attempt = attempt + 1, window_open = 0,
-      scheduled_retry_at = NULL
+      scheduled_retry_at = NULL, lane = 'later'
     WHERE id = (
       SELECT head.id
-      FROM agents a INDEXED BY agents_that_may_claim
-      JOIN workspaces w ON w.id = a.workspace_id AND w.enabled AND w.paused_at IS NULL
-      JOIN runs head ON head.id = (
+      FROM workspaces w CROSS JOIN agents a INDEXED BY agents_that_may_claim
+      CROSS JOIN runs head ON head.id = (
         SELECT r.id FROM runs r INDEXED BY runs_queued_of_agent
-        WHERE r.agent_id = a.id AND r.status = 'queued' AND r.eligible_at <= :now
-          AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = r.task_id AND t.checkout_run_id IS NOT NULL)
+        WHERE r.agent_id = a.id AND r.status = 'queued' AND r.lane = 'claimable' AND r.eligible_at <= :now
         ORDER BY r.requested_at, r.id LIMIT 1)
-      WHERE a.queued_count > 0 AND a.claimed_count < a.max_concurrent_sessions
+      WHERE w.enabled AND w.paused_at IS NULL AND a.workspace_id = w.id
+        AND a.claimable_count > 0 AND a.claimed_count < a.max_concurrent_sessions
         AND a.status IN ('idle', 'working') AND a.ready_at <= :now
         AND (SELECT count(*) FROM runs c WHERE c.status = 'claimed') < :max_sessions
       ORDER BY head.requested_at, head.id LIMIT 1)
@@ -66,19 +65,29 @@ _CLAIM = Sql(
     """,
     Run,
 )
+# Each queued run passes here once, so that no claim looks twice at one that has to wait.
+_OPEN_LANE = Statement(
+    "UPDATE runs SET lane = CASE WHEN EXISTS (SELECT 1 FROM tasks t WHERE t.id = runs.task_id"
+    " AND t.checkout_run_id IS NOT NULL) THEN 'blocked' ELSE 'claimable' END"
+    " WHERE status = 'queued' AND lane = 'later' AND eligible_at <= :now"
+)
 
 
 def claim_next(tx: Tx, *, max_sessions: int) -> Run | None:
     """Claim the oldest eligible run over all eligible agents; None when there is none. Losing is normal."""
+    tx.run(_OPEN_LANE, now=tx.now)
     return tx.one(_CLAIM, now=tx.now, max_sessions=max_sessions)
 
 
 _NEXT_ELIGIBLE_AT = Statement(
-    "SELECT min(eligible_at) FROM runs WHERE status = 'queued' AND eligible_at > :now"
+    "SELECT min(eligible_at) FROM runs WHERE status = 'queued' AND lane = 'later' AND eligible_at > :now"
 )
+# The next cooldown that ends. Per workspace, so that each is one look into the index.
 _NEXT_READY_AT = Statement(
-    "SELECT min(ready_at) FROM agents INDEXED BY agents_that_may_claim WHERE queued_count > 0"
-    " AND claimed_count < max_concurrent_sessions AND status IN ('idle', 'working') AND ready_at > :now"
+    "SELECT min((SELECT min(a.ready_at) FROM agents a INDEXED BY agents_that_may_claim"
+    " WHERE a.workspace_id = w.id AND a.claimable_count > 0 AND a.claimed_count < a.max_concurrent_sessions"
+    " AND a.status IN ('idle', 'working') AND a.ready_at > :now))"
+    " FROM workspaces w WHERE w.enabled AND w.paused_at IS NULL"
 )
 
 

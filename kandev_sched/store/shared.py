@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -109,14 +109,22 @@ class SharedDatabase(Database):
             raise RuntimeError("the database was asked after it was closed")
 
     def _write(self, work: Callable[[Tx], T]) -> T:
+        result: T = self._ask(work).answer.result()
+        return result
+
+    def _ask(self, work: Callable[[Tx], Any]) -> _Asked:
         if threading.current_thread() is self._thread:
             raise RuntimeError("a transaction asked for another transaction")
         asked = _Asked(work)
         with self._state:
             self._refuse_when_closed()
             self._asked.put(asked)
-        result: T = asked.answer.result()
-        return result
+        return asked
+
+    def write_each(self, works: Sequence[Callable[[Tx], object]]) -> list[BaseException | None]:
+        """All at once into the queue: they share one COMMIT, each in its own savepoint."""
+        asked = [self._ask(work) for work in works]
+        return [one.answer.exception() for one in asked]
 
     def _serve(self) -> None:
         """The writer thread: take what has gathered during the last fsync, commit it, answer."""

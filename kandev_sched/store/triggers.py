@@ -46,9 +46,12 @@ def of_workspace(reader: Reader, workspace_id: str) -> list[Trigger]:
 
 
 _SET = Statement(
-    "UPDATE triggers SET expression = :expression, zone = :zone, enabled = :enabled,"
-    " next_run_at = :next_run_at, last_error = NULL, generation = generation + 1, updated_at = :now"
-    " WHERE id = :id"
+    "UPDATE triggers SET syntax = :syntax, expression = :expression, zone = :zone, enabled = :enabled,"
+    " start_at = :start_at, end_at = :end_at, max_fires = :max_fires, on_gap = :on_gap,"
+    " on_repeat = :on_repeat, spread_s = :spread_s, calendar_ids = :calendar_ids,"
+    " input = :input, principal_id = :principal_id,"
+    " next_run_at = :next_run_at, last_error = NULL, generation = generation + 1,"
+    " observed_generation = generation + 1, updated_at = :now WHERE id = :id"
 )
 
 
@@ -57,9 +60,19 @@ def save(tx: Tx, trigger: Trigger) -> None:
     tx.run(
         _SET,
         id=trigger.id,
+        syntax=trigger.syntax,
         expression=trigger.expression,
         zone=trigger.zone,
         enabled=trigger.enabled,
+        start_at=trigger.start_at,
+        end_at=trigger.end_at,
+        max_fires=trigger.max_fires,
+        on_gap=trigger.on_gap,
+        on_repeat=trigger.on_repeat,
+        spread_s=trigger.spread_s,
+        calendar_ids=trigger.calendar_ids,
+        input=trigger.input,
+        principal_id=trigger.principal_id,
         next_run_at=trigger.next_run_at,
         now=tx.now,
     )
@@ -98,13 +111,14 @@ def next_at(reader: Reader) -> int | None:
 
 # By row count: a second ticker, or an edit, that came first makes this a no-op.
 _ADVANCE = Statement(
-    "UPDATE triggers SET next_run_at = :next_run_at, last_fired_at = coalesce(:fired_at, last_fired_at)"
+    "UPDATE triggers SET next_run_at = :next_run_at, last_fired_at = coalesce(:fired_at, last_fired_at),"
+    " fire_count = fire_count + :count, observed_generation = generation"
     " WHERE id = :id AND next_run_at = :expected_at"
 )
 
 
-def advance(tx: Tx, trigger: Trigger, *, next_run_at: int | None, fired_at: int | None) -> bool:
-    """Move a trigger past its due slots; False when someone else has."""
+def advance(tx: Tx, trigger: Trigger, *, next_run_at: int | None, fired_at: int | None, count: int) -> bool:
+    """Move a trigger past its due slots, `count` of which fired; False when someone else has."""
     return bool(
         tx.run(
             _ADVANCE,
@@ -112,11 +126,15 @@ def advance(tx: Tx, trigger: Trigger, *, next_run_at: int | None, fired_at: int 
             expected_at=trigger.next_run_at,
             next_run_at=next_run_at,
             fired_at=fired_at,
+            count=count,
         )
     )
 
 
-_QUARANTINE = Statement("UPDATE triggers SET next_run_at = NULL, last_error = :error WHERE id = :id")
+_QUARANTINE = Statement(
+    "UPDATE triggers SET next_run_at = NULL, last_error = :error, observed_generation = generation"
+    " WHERE id = :id"
+)
 
 
 def quarantine(tx: Tx, trigger_id: str, error: str) -> None:
@@ -145,9 +163,19 @@ def unarmed(reader: Reader) -> list[Trigger]:
     return reader.all(_UNARMED)
 
 
-_SET_NEXT = Statement("UPDATE triggers SET next_run_at = :next_run_at WHERE id = :id")
+_SET_NEXT = Statement(
+    "UPDATE triggers SET next_run_at = :next_run_at, observed_generation = generation WHERE id = :id"
+)
 
 
 def set_next(tx: Tx, trigger_id: str, next_run_at: int | None) -> None:
     """Write the projection: armed for that slot, or not armed."""
     tx.run(_SET_NEXT, id=trigger_id, next_run_at=next_run_at)
+
+
+_SUCCEEDED = Statement("UPDATE triggers SET last_success_at = :now WHERE id = :id")
+
+
+def stamp_success(tx: Tx, trigger_id: str) -> None:
+    """A fire of the trigger led to a run that succeeded; firing alone does not count."""
+    tx.run(_SUCCEEDED, id=trigger_id, now=tx.now)

@@ -114,6 +114,32 @@ def projects(reader: Reader, workspace_id: str) -> list[Project]:
     return reader.all(_PROJECTS, workspace_id=workspace_id)
 
 
+_PRINCIPAL = Sql("SELECT * FROM principals WHERE id = :id", Principal)
+
+
+def principal(reader: Reader, principal_id: str) -> Principal | None:
+    """The principal with that id."""
+    return reader.one(_PRINCIPAL, id=principal_id)
+
+
+_PRINCIPAL_NAMED = Sql(
+    "SELECT * FROM principals WHERE workspace_id = :workspace_id AND name = :name", Principal
+)
+
+
+def principal_named(reader: Reader, *, workspace_id: str, name: str) -> Principal | None:
+    """The principal of that name."""
+    return reader.one(_PRINCIPAL_NAMED, workspace_id=workspace_id, name=name)
+
+
+_SET_PRINCIPAL = Statement("UPDATE principals SET enabled = :enabled, role = :role WHERE id = :id")
+
+
+def save_principal(tx: Tx, principal: Principal) -> None:
+    """Write what may change of a principal: whether it may act, and as what."""
+    tx.run(_SET_PRINCIPAL, id=principal.id, enabled=principal.enabled, role=principal.role)
+
+
 _PRINCIPALS = Sql("SELECT * FROM principals WHERE workspace_id = :workspace_id ORDER BY name", Principal)
 
 

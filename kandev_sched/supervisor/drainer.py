@@ -15,10 +15,11 @@ class Drainer:
 
     def tick(self) -> float:
         """Drain the queue; seconds until time alone may make another run claimable."""
-        while self._pipeline.process() is not None:
-            pass
         db = self._pipeline.db
         now = db.host.now()
+        while self._pipeline.process() is not None:
+            now = db.host.now()
+        # `now` is before the claim that found nothing: what became claimable since is not slept over.
         next_at = db.read(lambda reader: runs.next_claim_at(reader, now))
         safety_s = float(self._pipeline.settings.safety_pass_s)
         return safety_s if next_at is None else min((next_at - now) / SECOND_MS, safety_s)

@@ -19,9 +19,9 @@ from kandev_sched.domain.host import Host
 from kandev_sched.domain.runs import Run
 from kandev_sched.domain.settings import OnStop, Settings
 from kandev_sched.domain.supervision import SupervisorPhase
+from kandev_sched.flow.arming import rearm
 from kandev_sched.flow.attend import attend_all
 from kandev_sched.flow.pipeline import Pipeline
-from kandev_sched.flow.ticking import rearm
 from kandev_sched.launch.executor import AttemptRef, ComputeExecutor
 from kandev_sched.store import runs, supervision, triggers
 from kandev_sched.store.db import Reader, wake_path

@@ -8,8 +8,8 @@ import logging
 from collections.abc import Callable, Sequence
 
 from kandev_sched.domain.instant import SECOND_MS, rfc3339
+from kandev_sched.flow.arming import rearm, rearm_after_step_back
 from kandev_sched.flow.sweep import adopt_stranded
-from kandev_sched.flow.ticking import rearm, rearm_after_step_back
 from kandev_sched.store import activity, runs, supervision
 from kandev_sched.store.db import Tx
 from kandev_sched.store.shared import SharedDatabase

@@ -48,15 +48,16 @@ def _insert_runs(connection: apsw.Connection, start: int, stop: int, *, due: boo
     connection.execute(
         "WITH RECURSIVE n(i) AS (SELECT :start UNION ALL SELECT i + 1 FROM n WHERE i + 1 < :stop)"
         " INSERT INTO runs (id, workspace_id, agent_id, reason, source, status, coalesced_count,"
-        " requested_at, eligible_at)"
+        " requested_at, eligible_at, lane)"
         " SELECT printf('run_%026d', i), a.workspace_id, printf('ag_%026d', i / :each), 'event', 'user',"
-        " 'queued', 1, :requested + i / 1000, :eligible FROM n, agents a WHERE a.name = 'able-0'",
+        " 'queued', 1, :requested + i / 1000, :eligible, :lane FROM n, agents a WHERE a.name = 'able-0'",
         {
             "start": start,
             "stop": stop,
             "each": RUNS_PER_AGENT,
             "requested": now - LONG_AGO_MS,
             "eligible": now - LONG_AGO_MS if due else now + FAR_FUTURE_MS,
+            "lane": "claimable" if due else "later",
         },
     ).fetchall()
 
@@ -89,7 +90,7 @@ def paused_workspace(connection: apsw.Connection, now: int) -> None:
 def at_capacity(connection: apsw.Connection, now: int) -> None:
     """Every agent works on one run already, of one that it may have."""
     connection.execute(
-        "UPDATE runs SET status = 'claimed', claimed_at = ?, attempt = 1 WHERE status = 'queued'"
+        "UPDATE runs SET status = 'claimed', lane = 'later', claimed_at = ?, attempt = 1 WHERE status = 'queued'"
         " AND id IN (SELECT min(id) FROM runs WHERE agent_id LIKE 'ag_00000%' GROUP BY agent_id)",
         (now,),
     )
@@ -106,7 +107,7 @@ def tasks_held(connection: apsw.Connection, now: int) -> None:
         (HELD_TASKS, now),
     )
     connection.execute(
-        f"UPDATE runs SET task_id = printf('task_%026d', substr(id, 5) % {HELD_TASKS})"
+        f"UPDATE runs SET lane = 'blocked', task_id = printf('task_%026d', substr(id, 5) % {HELD_TASKS})"
         " WHERE task_id IS NULL AND agent_id LIKE 'ag_00000%'"
     )
 

@@ -80,6 +80,8 @@ def bulk(db: Database) -> Iterator[apsw.Connection]:
         connection.execute(
             "UPDATE agents SET"
             " queued_count = (SELECT count(*) FROM runs r WHERE r.agent_id = agents.id AND r.status = 'queued'),"
+            " claimable_count = (SELECT count(*) FROM runs r WHERE r.agent_id = agents.id"
+            " AND r.status = 'queued' AND r.lane = 'claimable'),"
             " claimed_count = (SELECT count(*) FROM runs r WHERE r.agent_id = agents.id AND r.status = 'claimed')"
         )
     finally:

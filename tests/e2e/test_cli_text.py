@@ -238,4 +238,6 @@ def test_completion_never_complains_and_never_makes_a_file(sched: Sched) -> None
     sched.db.write_text("no database")
     assert completed(sched, "sched fire re") == ([], "")
     assert completed(sched, "sched fire 'unclosed") == ([], "")
-    assert [path.name for path in sched.home.iterdir() if path.suffix != ".db" and path.suffix != ".gate"] == []
+    assert [
+        path.name for path in sched.home.iterdir() if path.suffix != ".db" and path.suffix != ".gate"
+    ] == []

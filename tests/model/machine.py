@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, rule
 from invariants import (
     TABLES,
     WHY_CANCELLED_BY_STALENESS,
@@ -58,6 +58,7 @@ ENDS = ("success", "success", "success", "failure", "error", "permanent", "lost"
 NAMES = ("ann", "ben", "cem", "dan", "eve")  # eve lives in another workspace
 ROUTINES = ("hourly", "skipping", "always", "heavy", "heavy skipping", "once", "eves")
 ANY = st.integers(0, 59)
+FOCUSED = 25
 
 
 class Complaints(logging.Handler):
@@ -232,14 +233,27 @@ class Machine(RuleBasedStateMachine):
     def pick(self, things: list[Any], number: int) -> Any:
         return things[number % len(things)] if things else None
 
+    def focus(self, number: int) -> Row | None:
+        """Every other number means whatever is worked on just now: there the rules meet."""
+        return self.pick(self.world.state.runs_in("claimed"), number) if number >= FOCUSED else None
+
     def agent(self, number: int) -> Row:
+        run = self.focus(number)
+        if run is not None:
+            return self.world.state.agents[run["agent_id"]]
         return next(a for a in self.world.state.agents.values() if a["name"] == NAMES[number % len(NAMES)])
 
-    def task_of(self, number: int, workspace_id: str) -> Row | None:
-        found = [t for t in self.world.state.tasks.values() if t["workspace_id"] == workspace_id]
-        return self.pick(found, number)
+    def task(self, number: int) -> Row:
+        run = self.focus(number)
+        tasks = self.world.state.tasks
+        if run is not None and run["task_id"] is not None:
+            return tasks[run["task_id"]]
+        return self.pick(list(tasks.values()), number)
 
     def routine(self, number: int) -> Row:
+        run = self.focus(number)
+        if run is not None and run["routine_id"] is not None:
+            return self.world.state.routines[run["routine_id"]]
         name = ROUTINES[number % len(ROUTINES)]
         return next(r for r in self.world.state.routines.values() if r["name"] == name)
 
@@ -267,7 +281,7 @@ class Machine(RuleBasedStateMachine):
 
     def wake_task(self, what: int, which: int) -> None:
         """A request about a task, for its assignee, a participant, or someone who was named."""
-        task = self.pick(list(self.world.state.tasks.values()), which)
+        task = self.task(which)
         source = self.pick(list(SOURCES), what)
         peers = [a for a in self.world.state.agents.values() if a["workspace_id"] == task["workspace_id"]]
         capacity = self.pick(
@@ -432,7 +446,7 @@ class Machine(RuleBasedStateMachine):
         """The drainer takes what it can."""
         self.world.advance(seconds)
         while self.world.pipeline.process() is not None:
-            pass
+            self._demand([])
         self._demand(
             i13_nothing_that_could_start_waits(self.world.state, self.world.now, SETTINGS.max_sessions)
         )
@@ -548,7 +562,7 @@ class Machine(RuleBasedStateMachine):
 
     def cancel(self, which: int, _: int = 0) -> None:
         """A person cancels a run: what it holds now (or was prompted with), not what comes later."""
-        run = self.pick(self.world.state.runs_in("queued", "claimed"), which)
+        run = self.focus(which) or self.pick(self.world.state.runs_in("queued", "claimed"), which)
         if run is None:
             return
         is_first = run["cancel_requested_at"] is None or run["cancel_reason"] == "agent_stopped"
@@ -566,9 +580,9 @@ class Machine(RuleBasedStateMachine):
             do(self.world.agent(agent["id"]))
 
     def archive_agent(self, who: int, _: int = 0) -> None:
-        """Gone for good; only dan or eve, and not often."""
-        agent = self.agent(3 + who % 2)
-        if who % 3 == 0 and agent["archived_at"] is None:
+        """Gone for good; not often, and never ben, so that something goes on."""
+        agent = self.agent(who)
+        if who % 3 == 0 and agent["archived_at"] is None and agent["name"] != "ben":
             self.world.archive(self.world.agent(agent["id"]))
 
     def set_agent(self, who: int, what: int) -> None:
@@ -598,7 +612,7 @@ class Machine(RuleBasedStateMachine):
 
     def move_task(self, which: int, what: int) -> None:
         """Somebody moves or archives a task."""
-        task = self.world.task(self.pick(list(self.world.state.tasks), which))
+        task = self.world.task(self.task(which)["id"])
         if task.archived_at is not None:
             return
         if what % 9 == 8:
@@ -608,7 +622,7 @@ class Machine(RuleBasedStateMachine):
 
     def assign_task(self, which: int, who: int) -> None:
         """Somebody gives a task to another agent of its workspace, or to nobody."""
-        task = self.world.task(self.pick(list(self.world.state.tasks), which))
+        task = self.world.task(self.task(which)["id"])
         if is_closed(task):
             return
         peers = [
@@ -642,20 +656,28 @@ class Machine(RuleBasedStateMachine):
 
     # ---- judging --------------------------------------------------------------------------------
 
-    @invariant()
-    def nothing_was_broken(self) -> None:
-        """The program catches exceptions of single runs; here none is forgiven."""
+    def check_invariants(self, *_: object) -> None:
+        """After each rule: the program catches exceptions of single runs; here none is forgiven."""
         self._demand([])
 
     def judge(self, before: State, after: State) -> list[str]:
         """Each request that this commit ended: was it told, and was there a reason for that ending?"""
-        return [
+        ended = [
             sentence
             for request in after.requests.values()
             if request["finished_at"] is not None
             and before.requests.get(request["id"], request | {"finished_at": None})["finished_at"] is None
             for sentence in self._why_wrong(request, before, after)
         ]
+        return [*ended, *self._agents_without_a_run(after)]
+
+    def _agents_without_a_run(self, after: State) -> Iterator[str]:
+        """I11, for the agents of this machine."""
+        for ref, attempt in self.world.machine.attempts.items():
+            run = after.runs[ref.run_id]
+            works = attempt.state is AttemptState.RUNNING or attempt.stray_count > 0
+            if works and (run["status"], run["attempt"]) != ("claimed", ref.attempt):
+                yield f"I11: {ref} works, its run is {run['status']} at attempt {run['attempt']}"
 
     def _demand(self, sentences: Iterable[str]) -> None:
         if self.world.broken:

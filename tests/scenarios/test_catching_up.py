@@ -10,7 +10,7 @@ from world import DAY, HOUR, MINUTE, SECOND, START, World
 from kandev_sched.domain.routines import CatchUpPolicy, ConcurrencyPolicy, RoutineRunStatus
 from kandev_sched.domain.runs import RunStatus
 from kandev_sched.domain.tasks import TaskState
-from kandev_sched.flow.ticking import rearm
+from kandev_sched.flow.arming import rearm
 from kandev_sched.operations import routines as routine_operations
 from kandev_sched.operations import triggers as trigger_operations
 

@@ -392,4 +392,32 @@ def test_what_time_alone_will_make_claimable_is_known(world: World) -> None:
     assert next_at() is None
     world.finish(run)
     world.request("user", bot)
+    assert world.process() is None
     assert next_at() == world.now + 10 * SECOND
+
+
+# --- what makes nobody autonomous -------------------------------------------------------------------------
+
+
+def test_an_ordinary_task_with_an_assignee_wakes_nobody(world: World) -> None:
+    """S3 Scenario 3: GIVEN an ordinary TODO task with a runner, WHEN all have looked, THEN no run is made."""
+    from kandev_sched.flow.sweep import adopt_stranded
+
+    bot, other = world.given_agent(), world.given_agent("other")
+    task = world.given_task(agent=bot)
+    world.assign(task, other)
+    world.advance(3600)
+    world.tick()
+    world.db.write(lambda tx: adopt_stranded(tx, window_s=5))
+    world.restart()
+    assert world.process() is None
+    assert world.runs() == []
+
+
+def test_a_run_that_is_asked_for_a_task_that_is_not_offices_is_processed(world: World) -> None:
+    """S3 Scenario 5: GIVEN a row is persisted for any workflow's task, THEN the scheduler processes it."""
+    bot = world.given_agent()
+    task = world.given_task(agent=bot)
+    assert (task.project_id, task.workflow_id) == (None, None)
+    request = world.request("user", bot, task=task)
+    assert world.process().id == request.run_id

@@ -226,8 +226,16 @@ class Slots:
 
     def next_after(self, instant: int) -> int | None:
         index = max(bisect_right(self.minutes, instant) - 1, 0)
-        later = self._few(self.minutes[index : index + 2], [at for at in self.lone if at > instant])
+        later = self._few(self.minutes[index : index + 2], self.lone)
         return next((at for at in later if at > instant), None)
+
+    def upto(self, instant: int) -> tuple[int, int | None]:
+        """How many there are up to and with an instant, and the last of them."""
+        index = bisect_right(self.minutes, instant)
+        lone = [at for at in self.lone if at <= instant]
+        near = [at for at in self._few(self.minutes[max(index - 2, 0) : index], lone) if at <= instant]
+        whole = max(index - 2, 0) * len(self.seconds) + len([at for at in lone if at not in near])
+        return whole + len(near), max(near, default=None)
 
     def _few(self, minutes: list[int], lone: list[int]) -> list[int]:
         return sorted({at + second for at in minutes for second in self.seconds} | {*lone})

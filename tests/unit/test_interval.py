@@ -62,7 +62,6 @@ def test_an_invalid_duration_is_refused_in_one_short_sentence_with_a_hint(row) -
 
 # ---- cases of Quartz.NET and of .NET --------------------------------------------------------------
 
-FIXED = "days of 24 hours, which is what we do without a zone: the clock does not move with the zone"
 MOVED = "we move a time in a gap forward by the gap (02:01 to 02:31), Quartz.NET to its end (02:30)"
 NOT_SKIPPED = "a day whose time does not exist moves forward; Quartz.NET can leave it out instead"
 DIFFERENT = {

@@ -1,7 +1,7 @@
 """Quartz: what is accepted, what it means, and when it fires.
 
 400 vectors come from an oracle that shares no code with the product, checked against Java Quartz; 275 cases
-from the tests of Quartz.NET and its users. Near changes of the clocks, `test_every_zone` compares with a third.
+from the tests of Quartz.NET and its users. Near changes of the clocks, `test_every_zone` has a third source.
 """
 
 from __future__ import annotations

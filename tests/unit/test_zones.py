@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import time
 import zoneinfo
+from bisect import bisect_right
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +14,8 @@ import pytest
 import tzdata
 
 from kandev_sched.domain.errors import Invalid
-from kandev_sched.policy import zones
+from kandev_sched.policy import tzfile, zones
+from kandev_sched.policy.tzfile import NEARBY, Offsets
 
 MINUTE = timedelta(minutes=1)
 FILES = Path(tzdata.__file__).parent / "zoneinfo"
@@ -170,17 +172,16 @@ def test_a_wall_time_is_taken_the_first_time_even_when_marked_as_the_second() ->
     assert zones.instant_of(second, zones.zone("Europe/Berlin")) == instant("2026-10-25T00:30Z")
 
 
-def test_during_a_repeated_hour_the_walls_up_to_its_end_have_been_reached() -> None:
-    berlin = zones.zone("Europe/Berlin")
-    assert zones.reached(instant("2026-10-25T00:30Z"), berlin) == wall("2026-10-25T02:30")
-    assert wall("2026-10-25T02:59") < zones.reached(instant("2026-10-25T01:10Z"), berlin)
-    assert zones.reached(instant("2026-10-25T01:10Z"), berlin) < wall("2026-10-25T03:00")
-    assert zones.reached(instant("2026-10-25T02:00Z"), berlin) == wall("2026-10-25T03:00")
-
-
 def test_a_wall_time_without_an_offset_is_no_instant() -> None:
     with pytest.raises(ValueError, match="not an instant"):
-        zones.reached(wall("2026-01-01T00:00"), zones.zone("UTC"))
+        zones.second_of(wall("2026-01-01T00:00"))
+
+
+def test_an_instant_lies_in_its_second_and_a_second_has_its_instant() -> None:
+    at = instant("2026-01-01T00:00Z")
+    assert zones.second_of(at) == zones.second_of(at + timedelta(microseconds=999_999)) == int(at.timestamp())
+    assert zones.second_of(at - timedelta(microseconds=1)) == int(at.timestamp()) - 1
+    assert zones.at_second(int(at.timestamp())) == at
 
 
 def test_instants_outside_the_calendar_count_as_its_ends() -> None:
@@ -203,7 +204,6 @@ def test_changes_are_those_after_the_start_up_to_and_with_the_end() -> None:
     assert [c.at for c in zones.changes_between(spring, autumn, berlin)] == [autumn]
     just_before = spring - timedelta(microseconds=1)
     assert [c.is_gap for c in zones.changes_between(just_before, autumn, berlin)] == [True, False]
-    assert list(zones.gaps_between(spring, autumn, berlin)) == []
 
 
 # ---- against the files themselves -----------------------------------------------------------------
@@ -227,12 +227,12 @@ def offsets_in_file(name: str) -> list[tuple[int, int]]:
     return [new for old, new in pairwise(steps) if old[1] != new[1]]
 
 
-def test_no_zone_changes_twice_within_one_step_of_the_scan() -> None:
-    """What `changes_between` relies on; a tzdata that breaks it must fail here."""
+def test_between_two_changes_of_a_zone_there_is_more_time_than_any_change_takes() -> None:
+    """What schedules rely on; a tzdata that breaks it must fail here."""
     nearest = min(
         b[0] - a[0] for name in zones.names() for a, b in pairwise(offsets_in_file(name)) if a[0] > -(2**35)
     )
-    assert timedelta(seconds=nearest) > zones.SCAN_STEP
+    assert nearest > NEARBY
 
 
 @pytest.mark.parametrize(
@@ -252,6 +252,58 @@ def test_changes_agree_with_the_file(name: str) -> None:
     last = datetime.fromtimestamp(listed[-1], UTC)  # later ones follow a rule
     found = list(zones.changes_between(first, last, zones.zone(name)))
     assert [int(change.at.timestamp()) for change in found] == listed
+
+
+def test_the_offset_of_every_zone_is_that_of_zoneinfo() -> None:
+    """Around its changes of a hundred years, half of them by the rule at the end of the file."""
+    last = zones.second_of(instant("2080-01-01T00:00Z"))
+    for name in zones.names():
+        zone, (at, offset) = zones.zone(name), zones.offsets(name).through(last)
+        nearby = [second for change in at[-120:] for second in (change - 1, change)]
+        for second in [-(2**35), 0, *nearby]:
+            found = timedelta(seconds=offset[bisect_right(at, second)])
+            assert found == zones.at_second(second).astimezone(zone).utcoffset(), (name, second)
+
+
+def test_a_longer_look_ahead_begins_with_the_shorter_one() -> None:
+    fresh = Offsets((FILES / "Europe/Berlin").read_bytes())
+    near, far = fresh.through(0), fresh.through(zones.second_of(instant("2500-01-01T00:00Z")))
+    assert far[0][: len(near[0])] == near[0]
+    assert far[1][: len(near[1])] == near[1]
+    assert fresh.through(zones.second_of(zones.LAST))[0][-1] > zones.second_of(instant("9998-10-01T00:00Z"))
+
+
+RULES = [
+    ("EST5EDT,M3.2.0,M11.1.0", ["2027-03-14T07:00Z", "2027-11-07T06:00Z"], "weeks of months"),
+    (
+        "<+1030>-10:30<+11>-11,M10.1.0,M4.1.0",
+        ["2027-10-02T15:30Z", "2027-04-03T15:00Z"],
+        "half an hour, south",
+    ),
+    ("IST-1GMT0,M10.5.0,M3.5.0/1", ["2027-10-31T01:00Z", "2027-03-28T01:00Z"], "summer is the standard"),
+    ("<-02>2<-01>,M3.5.0/-1,M10.5.0/0", ["2027-03-28T01:00Z", "2027-10-31T01:00Z"], "the evening before"),
+    ("EET-2EEST,M3.4.4/50,M10.4.4/50", ["2027-03-27T00:00Z", "2027-10-29T23:00Z"], "two days later"),
+    ("AAA3BBB,J60,J365/23:30:15", ["2027-03-01T05:00Z", "2028-01-01T01:30:15Z"], "days without 29 February"),
+    ("AAA3BBB,59,0/0", ["2027-03-01T05:00Z", "2027-01-01T02:00Z"], "days from nought"),
+]
+
+
+@pytest.mark.parametrize(("rule", "expected"), [row[:2] for row in RULES], ids=[row[2] for row in RULES])
+def test_the_rule_of_a_file_gives_the_changes_of_each_year(rule: str, expected: list[str]) -> None:
+    yearly = tzfile._yearly(rule)
+    assert yearly
+    assert [zones.at_second(at) for at, _ in yearly(2027)] == [instant(text) for text in expected]
+
+
+def test_a_day_number_of_a_rule_leaves_29_february_out_or_counts_it() -> None:
+    days = [tzfile._day(text, year) for year in (2027, 2028) for text in ("J59", "J60", "59")]
+    named = [zones.at_second(day * tzfile.DAY).strftime("%m-%d") for day in days]
+    assert named == ["02-28", "03-01", "03-01", "02-28", "03-01", "02-29"]
+
+
+def test_a_file_with_an_unknown_rule_is_not_guessed_at() -> None:
+    with pytest.raises(ValueError, match="'EST5EDT,later' is no rule"):
+        tzfile._yearly("EST5EDT,later")
 
 
 JUMPS = ["Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "Pacific/Apia", "Asia/Pyongyang"]

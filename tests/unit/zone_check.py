@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -19,10 +19,10 @@ from kandev_sched.policy.wallclock import WallClock
 DATA = Path(__file__).parents[1] / "data"
 SINCE, UNTIL = datetime(2020, 1, 1, tzinfo=UTC), datetime(2038, 1, 1, tzinfo=UTC)
 QUIET = int(datetime(2026, 3, 29, 1, tzinfo=UTC).timestamp())  # for a zone without changes
-LIMIT = 30
+LIMIT = 12
 AROUND = 30 * HOUR
 POLICIES = list(product(OnGap, OnRepeat))
-# From the change of the clocks: where a schedule may be asked for its next slot.
+# From the change of the clocks: when a schedule is asked for its next slot, and for those before.
 PROBES = (-1, 0, 1, HOUR // 2, HOUR - 1, HOUR, 2 * HOUR, -HOUR // 2, -HOUR, 24 * HOUR)
 
 
@@ -77,15 +77,14 @@ def answers(schedule: WallClock, meaning: Meaning, change: int) -> Iterator[tupl
     yield "count_between", schedule.count_between(*span), len(slots)
     yield "skipped_between", schedule.skipped_between(*span, LIMIT), slots.skipped[:LIMIT]
     for second in (change + probe for probe in PROBES):
-        following = slots.next_after(second)
         asked = datetime.fromtimestamp(second, UTC)
+        following = slots.next_after(second)
         found = schedule.next_after(asked)
         if following is None:
             yield f"next_after {asked} is beyond", found is None or found > here.until, True
         else:
             yield f"next_after {asked}", found, datetime.fromtimestamp(following, UTC)
-            yield f"next_after just before {found}", _asked_again(schedule, found), found
-
-
-def _asked_again(schedule: WallClock, slot: datetime | None) -> datetime | None:
-    return slot and schedule.next_after(slot - timedelta(microseconds=1))
+        count, last = slots.upto(second)
+        latest = [] if last is None else [datetime.fromtimestamp(last, UTC)]
+        yield f"count_between until {asked}", schedule.count_between(here.after, asked), count
+        yield f"latest_slots until {asked}", schedule.latest_slots(here.after, asked, 1), latest

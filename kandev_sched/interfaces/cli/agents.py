@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 
 import typer
@@ -74,7 +73,7 @@ def add(
         profile=profile,
         argv=argv,
         executor=executor,
-        cwd=cwd or os.getcwd(),
+        cwd=cwd or common.present_directory(),
         env=pairs(tuple(env or ()), option="--env"),
         max_sessions=max_sessions,
         cooldown_s=seconds_of(cooldown, option="--cooldown"),

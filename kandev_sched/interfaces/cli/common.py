@@ -80,6 +80,15 @@ def warn_if_missing(
 
     if not argv:
         return
-    place = (argv[0], env.get("PATH") or os.environ.get("PATH") or DEFAULT_PATH, cwd or os.getcwd())
+    path = env.get("PATH") or os.environ.get("PATH") or DEFAULT_PATH
+    place = (argv[0], path, cwd or present_directory())
     if find_command(*place) is None:
         here.warn(why_not_found(*place))
+
+
+def present_directory() -> str:
+    """Where the command was typed. Raises Invalid when that directory is gone."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise Invalid("the present directory does not exist any more", hint="go to another one") from None

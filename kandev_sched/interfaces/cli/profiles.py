@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 
 import typer
@@ -59,7 +58,7 @@ def add(
         idle_output_s=seconds_or_none(idle_timeout, option="--idle-timeout"),
     )
     added = _changed(here, "added", lambda tx: agents.add_profile(tx, asked))
-    common.warn_if_missing(here, added.argv, env=added.env, cwd=os.getcwd())
+    common.warn_if_missing(here, added.argv, env=added.env, cwd=None)
 
 
 def _changed(here: Invocation, what: str, change: Callable[[Tx], Profile]) -> Profile:
@@ -116,7 +115,7 @@ def set_(
     )
     changed = _changed(here, "changed", lambda tx: agents.set_profile(tx, asked))
     if command is not None:
-        common.warn_if_missing(here, changed.argv, env=changed.env, cwd=os.getcwd())
+        common.warn_if_missing(here, changed.argv, env=changed.env, cwd=None)
 
 
 @app.command("delete")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="What is to be done, again and again.", rich_markup_mode=None, add_completion=False)
 COLUMNS = ("name", "agent", "status", "task_title", "concurrency_policy", "id")
-TRIGGER_COLUMNS = ("id", "kind", "expression", "zone", "enabled", "next_run_at", "last_error")
+TRIGGER_COLUMNS = ("id", "expression", "next_run_at", "last_error", "zone", "enabled", "kind")
 RUN_COLUMNS = ("id", "status", "fired_at", "reason", "source", "scheduled_for_at", "finished_at")
 
 _CONCURRENCY = {"always_create": ConcurrencyPolicy.ALWAYS_ENQUEUE}  # S0 has both spellings

@@ -60,8 +60,9 @@ CREATE TABLE projects (
   UNIQUE (workspace_id, name)
 ) STRICT;
 
--- claimed_count, queued_count and the step between idle and working are kept by the triggers on runs, so
--- that the claim looks at agents that have work and may do it, never at the backlog of the others.
+-- queued_count, claimable_count (those in the lane of that name), claimed_count and the step between idle and
+-- working are kept by the triggers on runs, so that the claim looks at agents that have work and may do it
+-- now, never at the backlog of the others.
 CREATE TABLE agents (
   id TEXT PRIMARY KEY,
   workspace_id TEXT NOT NULL REFERENCES workspaces (id),
@@ -85,11 +86,12 @@ CREATE TABLE agents (
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
   archived_at INTEGER,
+  claimable_count INTEGER NOT NULL DEFAULT 0 CHECK (claimable_count >= 0),
   ready_at INTEGER AS (coalesce(last_wakeup_finished_at + cooldown_s * 1000, 0)) VIRTUAL
 ) STRICT;
 CREATE UNIQUE INDEX agents_name ON agents (workspace_id, name) WHERE archived_at IS NULL;
-CREATE INDEX agents_that_may_claim ON agents (ready_at)
-  WHERE queued_count > 0 AND claimed_count < max_concurrent_sessions AND status IN ('idle', 'working');
+CREATE INDEX agents_that_may_claim ON agents (workspace_id, ready_at)
+  WHERE claimable_count > 0 AND claimed_count < max_concurrent_sessions AND status IN ('idle', 'working');
 
 CREATE TABLE tasks (
   id TEXT PRIMARY KEY,
@@ -275,14 +277,15 @@ CREATE TABLE runs (
   follow_up_of TEXT REFERENCES runs (id),
   retry_of TEXT REFERENCES runs (id),
   principal_id TEXT REFERENCES principals (id),
+  lane TEXT NOT NULL DEFAULT 'later' CHECK (lane IN ('later', 'blocked', 'claimable')),
   CHECK ((finished_at IS NOT NULL) = (status IN ('finished', 'failed', 'cancelled')))
 ) STRICT;
-CREATE INDEX runs_queued_of_agent ON runs (agent_id, requested_at, id) WHERE status = 'queued';
+CREATE INDEX runs_queued_of_agent ON runs (agent_id, lane, requested_at, id) WHERE status = 'queued';
 CREATE INDEX runs_claimed ON runs (agent_id) WHERE status = 'claimed';
 CREATE INDEX runs_in_flight_of_task ON runs (agent_id, task_id) WHERE status IN ('queued', 'claimed');
 CREATE INDEX runs_of_task ON runs (task_id) WHERE task_id IS NOT NULL;
 CREATE INDEX runs_recent ON runs (requested_at, id);
-CREATE INDEX runs_waking ON runs (eligible_at) WHERE status = 'queued';
+CREATE INDEX runs_later ON runs (eligible_at) WHERE status = 'queued' AND lane = 'later';
 
 CREATE TABLE wakeup_requests (
   id TEXT PRIMARY KEY,
@@ -394,9 +397,10 @@ CREATE TABLE loops (
   last_error TEXT
 ) STRICT;
 
--- Keep agents.queued_count, claimed_count and idle ↔ working true, whatever statement changes a run.
+-- Keep agents.queued_count, claimable_count, claimed_count and idle ↔ working true, whatever changes a run.
 CREATE TRIGGER runs_counted_on_insert AFTER INSERT ON runs BEGIN
   UPDATE agents SET queued_count = queued_count + (new.status = 'queued'),
+                    claimable_count = claimable_count + (new.status = 'queued' AND new.lane = 'claimable'),
                     claimed_count = claimed_count + (new.status = 'claimed')
   WHERE id = new.agent_id;
 END;
@@ -407,10 +411,33 @@ CREATE TRIGGER runs_counted_on_update AFTER UPDATE OF status ON runs WHEN old.st
   UPDATE agents SET status = CASE WHEN claimed_count > 0 THEN 'working' ELSE 'idle' END
   WHERE id = new.agent_id AND status IN ('idle', 'working');
 END;
+CREATE TRIGGER runs_claimable_counted_on_update AFTER UPDATE OF status, lane ON runs
+WHEN (old.status = 'queued' AND old.lane = 'claimable') <> (new.status = 'queued' AND new.lane = 'claimable')
+BEGIN
+  UPDATE agents SET claimable_count
+    = claimable_count + iif(new.status = 'queued' AND new.lane = 'claimable', 1, -1)
+  WHERE id = new.agent_id;
+END;
 CREATE TRIGGER runs_counted_on_delete AFTER DELETE ON runs BEGIN
   UPDATE agents SET queued_count = queued_count - (old.status = 'queued'),
+                    claimable_count = claimable_count - (old.status = 'queued' AND old.lane = 'claimable'),
                     claimed_count = claimed_count - (old.status = 'claimed')
   WHERE id = old.agent_id;
+END;
+
+-- The lane of a run: `later` while it is not queued, and until its eligible_at has come (the claim first moves those whose instant
+-- has come), `blocked` while its task is held, `claimable` when only its agent has to be free.
+CREATE TRIGGER runs_wait_again AFTER UPDATE OF eligible_at ON runs
+WHEN old.status = 'queued' AND new.status = 'queued' AND new.lane <> 'later' BEGIN
+  UPDATE runs SET lane = 'later' WHERE id = new.id;
+END;
+CREATE TRIGGER tasks_block_runs AFTER UPDATE OF checkout_run_id ON tasks
+WHEN old.checkout_run_id IS NULL AND new.checkout_run_id IS NOT NULL BEGIN
+  UPDATE runs SET lane = 'blocked' WHERE task_id = new.id AND status = 'queued' AND lane = 'claimable';
+END;
+CREATE TRIGGER tasks_unblock_runs AFTER UPDATE OF checkout_run_id ON tasks
+WHEN old.checkout_run_id IS NOT NULL AND new.checkout_run_id IS NULL BEGIN
+  UPDATE runs SET lane = 'claimable' WHERE task_id = new.id AND status = 'queued' AND lane = 'blocked';
 END;
 
 -- I8: terminal rows never change, whoever asks.
