@@ -46,6 +46,7 @@ from kandev_sched.operations import runs as run_operations
 from kandev_sched.operations import tasks as task_operations
 from kandev_sched.operations import triggers as trigger_operations
 from kandev_sched.operations import workspaces as workspace_operations
+from kandev_sched.operations.schedules import Schedule
 from kandev_sched.policy.coalesce import ConcurrencyPolicy
 from kandev_sched.store import (
     activity,
@@ -414,7 +415,7 @@ class World:
         **fields: Any,
     ) -> Routine:
         """A routine of the agent, lightweight unless `task_title` is given; `cron` is its schedule."""
-        schedule = trigger_operations.Schedule(cron=cron, zone=zone) if cron else None
+        schedule = Schedule(cron=cron, zone=zone) if cron else None
         command = routine_operations.AddRoutine(
             name=name, agent=agent.name, workspace=self._workspace_of(agent), schedule=schedule, **fields
         )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kandev_sched.domain.errors import Conflict, Invalid
-from kandev_sched.domain.record import Record
+from kandev_sched.domain.plain import from_plain
+from kandev_sched.domain.record import Record, field_types
 from kandev_sched.domain.routines import (
     CatchUpPolicy,
     ConcurrencyPolicy,
@@ -16,9 +17,17 @@ from kandev_sched.domain.schedules import Trigger
 from kandev_sched.flow.arming import arm
 from kandev_sched.flow.settle import cancel_request
 from kandev_sched.operations import lookup
-from kandev_sched.operations.triggers import Schedule, add_trigger_to
+from kandev_sched.operations.resources import (
+    ROUTINE_FIELDS,
+    definition_of_routine,
+    note_revision,
+    refuse_stale,
+    the_revision,
+)
+from kandev_sched.operations.schedules import Schedule
+from kandev_sched.operations.triggers import add_trigger_to
 from kandev_sched.policy import naming, template
-from kandev_sched.store import activity, routines, triggers, wakeups
+from kandev_sched.store import activity, agents, routines, triggers, wakeups
 from kandev_sched.store.db import Tx
 
 CATCH_UP_MAX = (1, 1000)
@@ -39,6 +48,7 @@ class AddRoutine(Record):
     catch_up: CatchUpPolicy = CatchUpPolicy.ENQUEUE_MISSED_WITH_CAP
     catch_up_max: int = 25
     misfire_grace_s: int = 60
+    catch_up_max_age_s: int | None = None
     is_paused: bool = False
     schedule: Schedule | None = None
 
@@ -75,6 +85,7 @@ def add_routine(tx: Tx, command: AddRoutine) -> AddedRoutine:
         catch_up_policy=command.catch_up,
         catch_up_max=_within_cap(command.catch_up_max),
         misfire_grace_s=_grace(command.misfire_grace_s),
+        catch_up_max_age_s=_age(command.catch_up_max_age_s),
         task_title=_text_or_none("task title", command.task_title),
         task_description=_text_or_none("task description", command.task_description),
         variables=template.declare_missing(checked_variables(command.variables), *texts),
@@ -84,12 +95,16 @@ def add_routine(tx: Tx, command: AddRoutine) -> AddedRoutine:
     if routine.task_description and not routine.task_title:
         raise Invalid("a task description was given without a task title", hint="add --task-title")
     routines.add(tx, routine)
+    note_revision(tx, routine.id, 1, definition_of_routine(tx, routine))
     trigger = add_trigger_to(tx, routine, command.schedule) if command.schedule else None
     return AddedRoutine(routine=routine, trigger=trigger)
 
 
 class SetRoutine(Record):
-    """Change what is given, leave the rest; the schedule is not touched (behaviour.md §3 Editing)."""
+    """Change what is given, leave the rest; the schedule is not touched (behaviour.md §3 Editing).
+
+    `if_match`: the etag that the caller saw; another one is a Conflict that changes nothing.
+    """
 
     workspace: str = lookup.DEFAULT_WORKSPACE
     routine: str
@@ -102,12 +117,15 @@ class SetRoutine(Record):
     catch_up: CatchUpPolicy | None = None
     catch_up_max: int | None = None
     misfire_grace_s: int | None = None
+    catch_up_max_age_s: int | None = None
+    if_match: str | None = None
 
 
 def set_routine(tx: Tx, command: SetRoutine) -> Routine:
-    """Raises Invalid, NotFound."""
+    """Raises Invalid, NotFound, Conflict."""
     workspace = lookup.workspace_for_writing(tx, command.workspace)
     routine = lookup.the_routine(tx, workspace, command.routine)
+    refuse_stale(routine.id, routine.generation, command.if_match)
     checked = {
         "agent_id": lookup.the_agent(tx, workspace, command.agent).id if command.agent else None,
         "description": _text_or_none("description", command.description),
@@ -118,20 +136,36 @@ def set_routine(tx: Tx, command: SetRoutine) -> Routine:
         "catch_up_policy": command.catch_up,
         "catch_up_max": _within_cap(command.catch_up_max) if command.catch_up_max is not None else None,
         "misfire_grace_s": _grace(command.misfire_grace_s) if command.misfire_grace_s is not None else None,
+        "catch_up_max_age_s": _age(command.catch_up_max_age_s),
     }
     changed = routine.replace(**{name: value for name, value in checked.items() if value is not None})
     texts = (changed.description, changed.task_title, changed.task_description)
     return _saved(tx, changed.replace(variables=template.declare_missing(changed.variables, *texts)))
 
 
-def pause_routine(tx: Tx, routine: Routine) -> Routine:
-    """Nothing fires until `resume`; what is queued stays queued."""
-    return _with_status(tx, routine, RoutineStatus.PAUSED)
+def roll_back(tx: Tx, routine: Routine, number: int) -> Routine:
+    """Give the routine the definition of an earlier revision, as a new one; its status stays."""
+    wanted = the_revision(tx, routine.id, number).definition
+    agent = agents.by_id(tx, str(wanted["agent_id"]))
+    if agent is None or agent.archived_at is not None:
+        raise Conflict(
+            f"the agent of revision {number} is archived", hint="set another agent with `routine set`"
+        )
+    fields = [name for name in ROUTINE_FIELDS if name != "status" and name in wanted]
+    types = field_types(Routine)
+    earlier = {name: from_plain(types[name], wanted[name], name) for name in fields}
+    return _saved(tx, routine.replace(agent_id=agent.id, **earlier))
+
+
+def pause_routine(tx: Tx, routine: Routine, *, note: str | None = None) -> Routine:
+    """Nothing fires until `resume`; what is queued stays queued. `note` says why."""
+    checked = _text_or_none("note", note)
+    return _with_status(tx, routine.replace(status_note=checked), RoutineStatus.PAUSED)
 
 
 def resume_routine(tx: Tx, routine: Routine) -> Routine:
     """Pause is not downtime: nothing is caught up."""
-    return _with_status(tx, routine, RoutineStatus.ACTIVE)
+    return _with_status(tx, routine.replace(status_note=None), RoutineStatus.ACTIVE)
 
 
 def archive_routine(tx: Tx, routine: Routine) -> Routine:
@@ -152,7 +186,7 @@ def _with_status(tx: Tx, routine: Routine, status: RoutineStatus) -> Routine:
     activity.record(
         tx,
         f"routine_{status}",
-        f"routine {routine.name} is {status}",
+        f"routine {routine.name} is {status}{f': {changed.status_note}' if changed.status_note else ''}",
         workspace_id=routine.workspace_id,
         routine_id=routine.id,
     )
@@ -164,6 +198,7 @@ def _saved(tx: Tx, routine: Routine) -> Routine:
     tx.wake_supervisor()
     changed = routines.by_id(tx, routine.id)
     assert changed is not None
+    note_revision(tx, changed.id, changed.generation, definition_of_routine(tx, changed))
     return changed
 
 
@@ -193,6 +228,12 @@ def _within_cap(value: int) -> int:
     low, high = CATCH_UP_MAX
     if not low <= value <= high:
         raise Invalid(f"catch-up-max is {value}", hint=f"it must be between {low} and {high}")
+    return value
+
+
+def _age(value: int | None) -> int | None:
+    if value is not None and value < 1:
+        raise Invalid(f"catch-up-max-age is {value}", hint="it must be at least 1s")
     return value
 
 

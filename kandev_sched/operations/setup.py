@@ -5,7 +5,7 @@ from __future__ import annotations
 from kandev_sched.operations import lookup
 from kandev_sched.operations.agents import AddAgent, add_agent
 from kandev_sched.operations.routines import AddRoutine, add_routine
-from kandev_sched.operations.triggers import Schedule
+from kandev_sched.operations.schedules import Schedule
 from kandev_sched.store import agents, routines
 
 TYPE_CHECKING = False

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from kandev_sched.domain.errors import Invalid
+from collections.abc import Callable
+
 from kandev_sched.domain.record import Record
 from kandev_sched.domain.routines import Routine
-from kandev_sched.domain.schedules import Syntax, Trigger, TriggerKind
+from kandev_sched.domain.schedules import Trigger, TriggerKind
 from kandev_sched.domain.workspaces import Permission
 from kandev_sched.flow.arming import arm
 from kandev_sched.operations import lookup
-from kandev_sched.policy import cron, zones
-from kandev_sched.policy.timing import instant, millis, schedule_of
-from kandev_sched.store import routines, triggers
+from kandev_sched.operations.resources import definition_of_trigger, note_revision, refuse_stale
+from kandev_sched.operations.schedules import Schedule, defined
+from kandev_sched.policy import zones
+from kandev_sched.policy.exclusion import excluded_by
+from kandev_sched.policy.timing import Timing, millis, timing_of
+from kandev_sched.store import calendars, routines, triggers
 from kandev_sched.store.db import Reader, Tx
-
-
-class Schedule(Record):
-    """A cron expression in a zone (UTC when empty)."""
-
-    cron: str
-    zone: str = "UTC"
 
 
 class AddTrigger(Record):
@@ -39,21 +36,19 @@ def add_trigger(tx: Tx, command: AddTrigger) -> Trigger:
 
 def add_trigger_to(tx: Tx, routine: Routine, schedule: Schedule | None) -> Trigger:
     """Insert an enabled trigger, armed from now on. Raises Invalid for what can never fire."""
-    parsed = cron.parse(schedule.cron, schedule.zone) if schedule else None
     trigger = Trigger(
         id=tx.new_id("trg"),
         routine_id=routine.id,
         workspace_id=routine.workspace_id,
-        kind=TriggerKind.SCHEDULE if parsed else TriggerKind.MANUAL,
-        syntax=Syntax.CRON if parsed else None,
-        expression=parsed.text if parsed else None,
-        zone=parsed.zone if parsed else "UTC",
-        principal_id=_scope(tx, routine) if parsed else None,
+        kind=TriggerKind.MANUAL,
         created_at=tx.now,
         updated_at=tx.now,
     )
-    trigger = trigger.replace(next_run_at=arm(trigger, routine, now=tx.now))
+    if schedule is not None:
+        trigger = defined(tx, trigger, schedule).replace(principal_id=_scope(tx, routine))
+    trigger = trigger.replace(next_run_at=arm(trigger, routine, now=tx.now), observed_generation=1)
     triggers.add(tx, trigger)
+    note_revision(tx, trigger.id, 1, definition_of_trigger(tx, trigger))
     tx.wake_supervisor()
     return trigger
 
@@ -64,41 +59,53 @@ def _scope(tx: Tx, routine: Routine) -> str:
 
 
 class SetTrigger(Record):
-    """Change what is given. Only a change of schedule, zone or `enabled` moves the next slot."""
+    """Change what is given. Only a change of schedule, zone or `enabled` moves the next slot.
+
+    `if_match`: the etag that the caller saw; another one is a Conflict that changes nothing.
+    """
 
     workspace: str = lookup.DEFAULT_WORKSPACE
     trigger: str
-    cron: str | None = None
-    zone: str | None = None
+    schedule: Schedule = Schedule()
     enabled: bool | None = None
+    if_match: str | None = None
 
 
 def set_trigger(tx: Tx, command: SetTrigger) -> Trigger:
-    """Raises NotFound, Invalid."""
+    """Raises NotFound, Invalid, Conflict, Denied."""
     workspace = lookup.workspace_for_writing(tx, command.workspace)
     trigger = lookup.the_trigger(tx, workspace, command.trigger)
-    changed = _with_schedule(trigger, command)
+    refuse_stale(trigger.id, trigger.generation, command.if_match)
+    changed = trigger if command.schedule == Schedule() else defined(tx, trigger, command.schedule)
     if command.enabled is not None:
         changed = changed.replace(enabled=command.enabled)
-    if changed == trigger:
-        return trigger
-    routine = routines.by_id(tx, trigger.routine_id)
+    return trigger if changed == trigger else save_trigger(tx, trigger, changed)
+
+
+def save_trigger(tx: Tx, before: Trigger, changed: Trigger) -> Trigger:
+    """Write a changed definition as a new revision; its scope is who changed it (S1)."""
+    routine = routines.by_id(tx, before.routine_id)
     assert routine is not None
-    triggers.save(tx, changed.replace(next_run_at=arm(changed, routine, now=tx.now)))
+    if changed.enabled and changed.kind is TriggerKind.SCHEDULE:
+        changed = changed.replace(principal_id=_scope(tx, routine))
+    if _moves(before, changed):
+        changed = changed.replace(next_run_at=arm(changed, routine, now=tx.now))
+    triggers.save(tx, changed)
+    note_revision(tx, before.id, before.generation + 1, definition_of_trigger(tx, changed))
     tx.wake_supervisor()
-    saved = triggers.by_id(tx, trigger.id)
+    saved = triggers.by_id(tx, before.id)
     assert saved is not None
     return saved
 
 
-def _with_schedule(trigger: Trigger, command: SetTrigger) -> Trigger:
-    if command.cron is None and command.zone is None:
-        return trigger
-    if trigger.kind is not TriggerKind.SCHEDULE:
-        raise Invalid(f"trigger {trigger.id} has no schedule", hint="add a schedule with `sched trigger add`")
-    zone = trigger.zone if command.zone is None else zones.zone(command.zone).key
-    parsed = cron.parse(trigger.expression if command.cron is None else command.cron, zone)
-    return trigger.replace(expression=parsed.text, zone=parsed.zone)
+_TIMING = ("syntax", "expression", "zone", "enabled", "start_at", "end_at", "max_fires")
+_TIMING_TOO = ("on_gap", "on_repeat", "spread_s")
+
+
+def _moves(before: Trigger, changed: Trigger) -> bool:
+    """Whether the slots are other ones now: only then is the next one computed anew, from now."""
+    names = (*_TIMING, *_TIMING_TOO)
+    return any(getattr(before, name) != getattr(changed, name) for name in names)
 
 
 def delete_trigger(tx: Tx, trigger: Trigger) -> None:
@@ -133,29 +140,43 @@ def coming_fires(
 
 
 def slots_of(reader: Reader, trigger: Trigger, *, now: int, until: int, limit: int) -> list[ComingFire]:
-    """The coming slots of one trigger."""
-    schedule, routine = schedule_of(trigger), routines.by_id(reader, trigger.routine_id)
+    """The coming slots of one trigger: those that fire, and those that do not, with the reason."""
+    timing, routine = timing_of(trigger), routines.by_id(reader, trigger.routine_id)
     assert routine is not None
-    after, before = instant(now), instant(until)
-    zone = zones.zone(trigger.zone)
-    common = {
-        "routine": routine.name,
-        "routine_id": routine.id,
-        "trigger_id": trigger.id,
-        "expression": schedule.text,
-        "zone": schedule.zone,
-    }
-    skipped = [
-        ComingFire(
-            at=millis(zones.gap_at(wall, zone).at),
-            skipped_reason=f"{wall:%Y-%m-%d %H:%M} does not exist in {schedule.zone}: the clock skips it",
-            **common,
+    named = [c for c in calendars.of_workspace(reader, trigger.workspace_id) if c.id in trigger.calendar_ids]
+    left = None if trigger.max_fires is None else trigger.max_fires - trigger.fire_count
+
+    def coming(at: int, why: str | None) -> ComingFire:
+        return ComingFire(
+            at=at,
+            routine=routine.name,
+            routine_id=routine.id,
+            trigger_id=trigger.id,
+            expression=timing.schedule.text,
+            zone=timing.schedule.zone,
+            skipped_reason=why,
         )
-        for wall in schedule.skipped_between(after, before, limit)
-    ]
-    return skipped + [
-        ComingFire(at=millis(at), **common) for at in schedule.slots_between(after, before, limit)
-    ]
+
+    slots = timing.slots(now, until, limit)
+    fires = [coming(slot + timing.offset_ms, excluded_by(named, slot)) for slot in slots]
+    return _skipped(trigger, timing, coming, now=now, until=until, limit=limit) + fires[:left]
+
+
+def _skipped(
+    trigger: Trigger,
+    timing: Timing,
+    coming: Callable[[int, str | None], ComingFire],
+    *,
+    now: int,
+    until: int,
+    limit: int,
+) -> list[ComingFire]:
+    walls = timing.skipped(now, until, limit)
+    if not walls:
+        return []
+    zone = zones.zone(trigger.zone)
+    why = f"does not exist in {zone.key}: the clock skips it"
+    return [coming(millis(zones.gap_at(wall, zone).at), f"{wall:%Y-%m-%d %H:%M} {why}") for wall in walls]
 
 
 def next_fires(reader: Reader, trigger: Trigger, *, now: int, limit: int) -> list[ComingFire]:

@@ -118,10 +118,14 @@ def schedule_of(trigger: Trigger) -> Schedule:
 
 def _interval_of(trigger: Trigger) -> Schedule:
     """Without an IANA zone, days and months are those of the anchor's own offset."""
+    zone = None if offset_of(trigger.zone) else trigger.zone
+    return interval.parse(trigger.expression, anchor_of(trigger), zone)
+
+
+def anchor_of(trigger: Trigger) -> datetime:
+    """The instant from which an interval counts, on the clock on which it counts."""
     assert trigger.start_at is not None
-    offset = offset_of(trigger.zone)
-    anchor = instant(trigger.start_at).astimezone(offset or UTC)
-    return interval.parse(trigger.expression, anchor, None if offset else trigger.zone)
+    return instant(trigger.start_at).astimezone(offset_of(trigger.zone) or UTC)
 
 
 def offset_of(zone: str) -> timezone | None:

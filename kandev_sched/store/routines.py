@@ -55,6 +55,7 @@ _SET = Statement(
     "UPDATE routines SET description = :description, agent_id = :agent_id, status = :status,"
     " concurrency_policy = :concurrency_policy, catch_up_policy = :catch_up_policy,"
     " catch_up_max = :catch_up_max, misfire_grace_s = :misfire_grace_s, task_title = :task_title,"
+    " catch_up_max_age_s = :catch_up_max_age_s, status_note = :status_note,"
     " task_description = :task_description, variables = :variables, generation = generation + 1,"
     " updated_at = :now, archived_at = CASE WHEN :status = 'archived' THEN :now END WHERE id = :id"
 )
@@ -72,6 +73,8 @@ def save(tx: Tx, routine: Routine) -> None:
         catch_up_policy=routine.catch_up_policy,
         catch_up_max=routine.catch_up_max,
         misfire_grace_s=routine.misfire_grace_s,
+        catch_up_max_age_s=routine.catch_up_max_age_s,
+        status_note=routine.status_note,
         task_title=routine.task_title,
         task_description=routine.task_description,
         variables=routine.variables,

@@ -8,7 +8,8 @@ import apsw
 from kandev_sched.store.db import Database
 from world import LONG_AGO_MS, add_agents, bulk, now_ms
 
-RUNS_PER_AGENT = 100
+PER_AGENT = 100
+PER_BUSY_AGENT = 10_000  # an agent at capacity works, and there are never many sessions
 HELD_TASKS = 100
 FAR_FUTURE_MS = 365 * 86_400_000
 
@@ -16,34 +17,42 @@ FAR_FUTURE_MS = 365 * 86_400_000
 class Backlog:
     """Grows one kind of backlog: `hold` makes sure that none of its runs can start."""
 
-    def __init__(self, db: Database, hold: Callable[[apsw.Connection, int], None], *, due: bool = True) -> None:
+    def __init__(
+        self,
+        db: Database,
+        hold: Callable[[apsw.Connection, int], None],
+        *,
+        due: bool = True,
+        per_agent: int = PER_AGENT,
+    ) -> None:
         self._db = db
+        self._per_agent = per_agent
         self._hold = hold
         self._due = due
         self._count = 0
         add_agents(db, 1, prefix="able")
 
     def grow_to(self, count: int) -> None:
-        """So many queued runs; every 100 belong to one agent, which has as many tasks."""
+        """So many queued runs, `per_agent` of them to an agent."""
         with bulk(self._db) as connection:
-            _copy_agents(connection, self._count // RUNS_PER_AGENT, count // RUNS_PER_AGENT)
-            _insert_runs(connection, self._count, count, due=self._due)
+            _add_agents(connection, -(-count // self._per_agent))
+            _insert_runs(connection, self._count, count, due=self._due, per_agent=self._per_agent)
             self._hold(connection, now_ms())
         self._count = count
 
 
-def _copy_agents(connection: apsw.Connection, start: int, stop: int) -> None:
+def _add_agents(connection: apsw.Connection, count: int) -> None:
     connection.execute(
-        "WITH RECURSIVE n(i) AS (SELECT ? UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?)"
-        " INSERT INTO agents (id, workspace_id, name, role, status, skip_idle_wakeups, cooldown_s,"
+        "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?)"
+        " INSERT OR IGNORE INTO agents (id, workspace_id, name, role, status, skip_idle_wakeups, cooldown_s,"
         " created_at, updated_at)"
         " SELECT printf('ag_%026d', i), workspace_id, printf('held-%d', i), role, 'idle', 0, 0, 0, 0"
         " FROM n, agents WHERE agents.name = 'able-0'",
-        (start, stop),
+        (count,),
     ).fetchall()
 
 
-def _insert_runs(connection: apsw.Connection, start: int, stop: int, *, due: bool) -> None:
+def _insert_runs(connection: apsw.Connection, start: int, stop: int, *, due: bool, per_agent: int) -> None:
     now = now_ms()
     connection.execute(
         "WITH RECURSIVE n(i) AS (SELECT :start UNION ALL SELECT i + 1 FROM n WHERE i + 1 < :stop)"
@@ -54,7 +63,7 @@ def _insert_runs(connection: apsw.Connection, start: int, stop: int, *, due: boo
         {
             "start": start,
             "stop": stop,
-            "each": RUNS_PER_AGENT,
+            "each": per_agent,
             "requested": now - LONG_AGO_MS,
             "eligible": now - LONG_AGO_MS if due else now + FAR_FUTURE_MS,
             "lane": "claimable" if due else "later",
@@ -114,3 +123,10 @@ def tasks_held(connection: apsw.Connection, now: int) -> None:
 
 def nothing_more(_connection: apsw.Connection, _now: int) -> None:
     """The runs wait for their own instant: a retry, a window."""
+
+
+def forget_runs_of(connection: apsw.Connection, agent: str) -> None:
+    """Delete what a measurement made, so that the next size begins as the first did."""
+    mine = "agent_id = (SELECT id FROM agents WHERE name = ?)"
+    connection.execute(f"DELETE FROM wakeup_requests WHERE {mine}", (agent,))
+    connection.execute(f"DELETE FROM runs WHERE {mine}", (agent,))

@@ -13,6 +13,7 @@ from kandev_sched.domain.tasks import TaskState
 from kandev_sched.flow.arming import rearm
 from kandev_sched.operations import routines as routine_operations
 from kandev_sched.operations import triggers as trigger_operations
+from kandev_sched.operations.schedules import Schedule
 
 EVERY_FIVE = "*/5 * * * *"
 SKIP_MISSED, FIRE_ONCE = CatchUpPolicy.SKIP_MISSED, CatchUpPolicy.FIRE_ONCE
@@ -227,7 +228,7 @@ def test_editing_the_schedule_computes_from_now_and_fires_nothing_before(world: 
     routine = world.given_routine(agent=world.given_agent(), cron="0 * * * *")
     (trigger,) = world.triggers_of(routine)
     world.advance(7 * 60)
-    change = trigger_operations.SetTrigger(trigger=trigger.id, cron=EVERY_FIVE)
+    change = trigger_operations.SetTrigger(trigger=trigger.id, schedule=Schedule(cron=EVERY_FIVE))
     world.db.write(lambda tx: trigger_operations.set_trigger(tx, change))
     assert world.trigger(trigger).next_run_at == START + 10 * MINUTE
     world.tick()
@@ -241,7 +242,9 @@ def test_an_edit_that_changes_nothing_of_the_schedule_leaves_its_next_slot(world
     world.advance(400)  # one slot is due
     change = routine_operations.SetRoutine(routine=routine.id, description="look again")
     world.db.write(lambda tx: routine_operations.set_routine(tx, change))
-    same = trigger_operations.SetTrigger(trigger=before[0].id, cron=EVERY_FIVE, zone="UTC", enabled=True)
+    same = trigger_operations.SetTrigger(
+        trigger=before[0].id, schedule=Schedule(cron=EVERY_FIVE, zone="UTC"), enabled=True
+    )
     world.db.write(lambda tx: trigger_operations.set_trigger(tx, same))
     assert world.triggers_of(routine) == before
     world.tick()
@@ -305,7 +308,7 @@ def test_a_set_aside_trigger_is_not_armed_again_by_itself(world: World) -> None:
     world.tick()
     assert world.db.write(rearm) == []
     (trigger,) = world.triggers_of(routine)
-    change = trigger_operations.SetTrigger(trigger=trigger.id, cron=EVERY_FIVE)
+    change = trigger_operations.SetTrigger(trigger=trigger.id, schedule=Schedule(cron=EVERY_FIVE))
     world.db.write(lambda tx: trigger_operations.set_trigger(tx, change))
     mended = world.trigger(trigger)
     assert (mended.next_run_at, mended.last_error) == (world.now + 5 * MINUTE, None)

@@ -20,6 +20,7 @@ from kandev_sched.domain.tasks import TaskState
 from kandev_sched.domain.wakeups import WakeupStatus
 from kandev_sched.operations import routines as routine_operations
 from kandev_sched.operations import triggers as trigger_operations
+from kandev_sched.operations.schedules import Schedule
 from kandev_sched.policy import dedup
 
 SKIP = ConcurrencyPolicy.SKIP_IF_ACTIVE
@@ -381,7 +382,7 @@ def test_a_manual_fire_uses_the_zone_of_the_only_schedule(world: World) -> None:
     """behaviour §3 Templates: the zone of the routine's schedule if it has exactly one, else UTC."""
     world.host.set_clock(START + 3 * 3_600_000)  # noon UTC, one in the morning of the 2nd in Auckland
     zoned = world.given_routine("zoned", agent=world.given_agent(), task_title="{{date}}")
-    add = trigger_operations.Schedule(cron="0 0 * * *", zone="Pacific/Auckland")
+    add = Schedule(cron="0 0 * * *", zone="Pacific/Auckland")
     assert world.fire(zoned).task.title == "2026-12-01"
     world.db.write(lambda tx: trigger_operations.add_trigger_to(tx, zoned, add))
     world.move(world.tasks()[0], TaskState.DONE)

@@ -15,7 +15,7 @@ from kandev_sched.interfaces.cli.invocation import Invocation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kandev_sched.operations.triggers import Schedule
+    from kandev_sched.operations.schedules import Schedule
 
 AgentName = Annotated[str, typer.Argument(metavar="AGENT", autocompletion=completion.agents)]
 RoutineName = Annotated[str, typer.Argument(metavar="ROUTINE", autocompletion=completion.routines)]
@@ -62,7 +62,7 @@ def schedule_of_words(cron: str | None, zone: str | None) -> Schedule | None:
         if zone is not None:
             raise Invalid("--tz was given without a schedule", hint="add --cron '0 9 * * *'")
         return None
-    from kandev_sched.operations.triggers import Schedule
+    from kandev_sched.operations.schedules import Schedule
 
     return Schedule(cron=cron, zone=zone or "UTC")
 

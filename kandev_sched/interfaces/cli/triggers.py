@@ -15,6 +15,7 @@ from kandev_sched.interfaces.cli.schedules import announce
 from kandev_sched.interfaces.cli.values import limit
 from kandev_sched.operations import lookup, triggers
 from kandev_sched.operations.listing import list_triggers
+from kandev_sched.operations.schedules import Schedule
 from kandev_sched.operations.triggers import AddTrigger, SetTrigger
 from kandev_sched.operations.views import row_of, rows_of
 
@@ -94,7 +95,7 @@ def set_(
 ) -> None:
     """Change the schedule or its zone; nothing fires before the next new slot."""
     here = invocation(context)
-    asked = SetTrigger(workspace=here.workspace, trigger=trigger, cron=cron, zone=tz)
+    asked = SetTrigger(workspace=here.workspace, trigger=trigger, schedule=Schedule(cron=cron, zone=tz))
     changed = _changed(here, "changed", lambda tx: triggers.set_trigger(tx, asked))
     announce(here, changed, is_zone_default=False)
 

@@ -12,7 +12,7 @@ from harness import Bench
 from kandev_sched.store import runs
 from kandev_sched.store.db import Tx
 from kandev_sched.store.shared import SharedDatabase
-from world import shared, wake
+from world import bulk, shared, wake
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 KINDS: dict[str, Callable[[apsw.Connection, int], None]] = {
@@ -35,7 +35,8 @@ def run(bench: Bench) -> None:
     sizes = SIZES[: bench.pick(4, 3)]
     for kind, hold in KINDS.items():
         with bench.scratch() as folder, shared(folder) as db:
-            pile = Backlog(db, hold, due=kind != "not yet eligible")
+            per_agent = backlog.PER_BUSY_AGENT if kind == "at capacity" else backlog.PER_AGENT
+            pile = Backlog(db, hold, due=kind != "not yet eligible", per_agent=per_agent)
             smallest = 0.0
             for size in sizes:
                 pile.grow_to(size)
@@ -50,7 +51,8 @@ def _measure(
     wake(db, "able-0")
     hits = _statement_us(db, count, expects=True)
     writes = [_claim_ms(db) for _ in range(bench.pick(50, 10))]
-    db.write(lambda tx: tx._connection.execute("DELETE FROM wakeup_requests; DELETE FROM runs WHERE status = 'queued' AND agent_id = (SELECT id FROM agents WHERE name = 'able-0')"))  # noqa: E501, SLF001
+    with bulk(db) as connection:
+        backlog.forget_runs_of(connection, "able-0")
     case = f"{kind}, {size:,} runs"
     target = f"<= 2 x that at {SIZES[0]:,}" if is_largest else ""
     median = bench.row(
