@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kandev_sched.domain.routines import Routine
     from kandev_sched.domain.schedules import Trigger
-    from kandev_sched.store.db import Tx
+    from kandev_sched.store.db import Reader, Tx
 
 
 def arm(trigger: Trigger, routine: Routine, *, now: int) -> int | None:
@@ -73,12 +73,12 @@ def _first_unfired(tx: Tx, trigger: Trigger) -> int | None:
     return trigger.next_run_at
 
 
-def has_fired(tx: Tx, trigger: Trigger, slot_at: int) -> bool:
+def has_fired(reader: Reader, trigger: Trigger, slot_at: int) -> bool:
     """Whether the slot has its occurrence."""
     occurrence = dedup.occurrence_id(
         workspace_id=trigger.workspace_id, trigger_id=trigger.id, slot_at=slot_at
     )
-    return routines.run_by_id(tx, occurrence) is not None
+    return routines.run_by_id(reader, occurrence) is not None
 
 
 def set_aside(tx: Tx, trigger: Trigger, sentence: str) -> None:

@@ -151,7 +151,7 @@ def armed(reader: Reader) -> list[Trigger]:
 
 
 _UNARMED = Sql(
-    "SELECT t.* FROM triggers t JOIN routines r ON r.id = t.routine_id"
+    "SELECT t.* FROM triggers t INDEXED BY triggers_unarmed JOIN routines r ON r.id = t.routine_id"
     " WHERE t.kind = 'schedule' AND t.enabled AND t.next_run_at IS NULL AND t.last_error IS NULL"
     " AND r.status = 'active'",
     Trigger,

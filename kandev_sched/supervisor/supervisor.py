@@ -65,7 +65,7 @@ class Supervisor:
         sweeper = Sweeper(self.db, window_s=window_s, loops=lambda: list(self._loops.values()))
         listener = Listener(self.db, self._fifo, on_news=self._on_news)
         ticks: dict[str, Callable[[], float]] = {
-            "drainer": Drainer(self.pipeline).tick,
+            "drainer": Drainer(self.pipeline, on_launch=lambda: self._loops["watcher"].wake()).tick,
             "ticker": Ticker(self.db, window_s=window_s).tick,
             "sweeper": sweeper.tick,
             "watcher": Watcher(self.pipeline).tick,

@@ -57,6 +57,7 @@ class Site:
         self.runs_root = Path(f"{self.path}.runs")
         self.lines, self.go = folder / "lines", folder / "go"
         self.supervisors: list[subprocess.Popen[bytes]] = []
+        self.askers: list[subprocess.Popen[bytes]] = []
         self.db: Database = open_database(self.path, host=MachineHost(), create=True)
 
     # ---- given ----------------------------------------------------------------------------------
@@ -127,10 +128,12 @@ class Site:
 
     def ask_from_elsewhere(self, count: int, seed: int) -> subprocess.Popen[bytes]:
         """Another process that wakes agents at random and prints what was acknowledged."""
-        return subprocess.Popen(
+        asker = subprocess.Popen(
             [sys.executable, str(HERE / "wake_many.py"), self.path, str(count), str(seed)],
             stdout=subprocess.PIPE,
         )
+        self.askers.append(asker)
+        return asker
 
     # ---- then -----------------------------------------------------------------------------------
 
@@ -180,6 +183,9 @@ class Site:
         for supervisor in self.supervisors:
             if supervisor.poll() is None:
                 self.kill(supervisor)
+        for asker in self.askers:
+            asker.kill()
+            asker.communicate()
         self.db.close()
         for processes in self.marked().values():
             for pid, _ in processes:

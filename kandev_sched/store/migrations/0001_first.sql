@@ -184,6 +184,8 @@ CREATE TABLE triggers (
 ) STRICT;
 CREATE INDEX triggers_due ON triggers (next_run_at) WHERE next_run_at IS NOT NULL;
 CREATE INDEX triggers_of_routine ON triggers (routine_id);
+CREATE INDEX triggers_unarmed ON triggers (routine_id)
+  WHERE kind = 'schedule' AND enabled AND next_run_at IS NULL AND last_error IS NULL;
 
 CREATE TABLE calendars (
   id TEXT PRIMARY KEY,
