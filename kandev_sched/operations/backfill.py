@@ -1,4 +1,4 @@
-"""Backfill: fire the slots of a past range, each its own occurrence; those that fired already are left alone."""
+"""Backfill: fire the slots of a past range, each its own occurrence; those that fired are left alone."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class BackfillSlot(Record):
 
 
 def backfill_slots(reader: Reader, command: Backfill, *, now: int) -> list[BackfillSlot]:
-    """What a backfill would look at, oldest first. Raises Invalid for a range that is empty, future or too wide."""
+    """What a backfill would look at, oldest first. Raises Invalid for an empty, future or too wide range."""
     if command.until_at <= command.from_at:
         raise Invalid("the range is empty", hint="--to must be after --from")
     if command.until_at > now:
@@ -80,14 +80,12 @@ def backfill(tx: Tx, command: Backfill, *, window_s: int) -> list[RoutineRun]:
     made = []
     for slot in backfill_slots(tx, command, now=tx.now):
         if not slot.is_fired:
-            firing = _firing(tx, routine, named[slot.trigger_id], slot, principal.id, window_s)
-            made.append(fire(tx, firing).routine_run)
+            firing = _firing(tx, routine, named[slot.trigger_id], slot)
+            made.append(fire(tx, firing.replace(principal_id=principal.id, window_s=window_s)).routine_run)
     return made
 
 
-def _firing(
-    tx: Tx, routine: Routine, trigger: Trigger, slot: BackfillSlot, principal_id: str, window_s: int
-) -> Firing:
+def _firing(tx: Tx, routine: Routine, trigger: Trigger, slot: BackfillSlot) -> Firing:
     named = [c for c in calendars.of_workspace(tx, routine.workspace_id) if c.id in trigger.calendar_ids]
     excluded = excluded_by(named, slot.at)
     return Firing(
@@ -95,7 +93,6 @@ def _firing(
         source=FireSource.CRON,
         slot=Slot(trigger_id=trigger.id, at=slot.at, zone=trigger.zone, generation=trigger.generation),
         input=trigger.input,
-        principal_id=principal_id,
         refusal=Refusal(status=RoutineRunStatus.EXCLUDED, reason=excluded) if excluded else None,
-        window_s=window_s,
+        window_s=0,
     )

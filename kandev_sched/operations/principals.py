@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kandev_sched.domain.errors import Conflict, NotFound
 from kandev_sched.domain.record import Record
-from kandev_sched.domain.workspaces import Principal, PrincipalKind, Role, Workspace
+from kandev_sched.domain.workspaces import Permission, Principal, PrincipalKind, Role, Workspace
 from kandev_sched.operations import lookup
 from kandev_sched.policy import naming
 from kandev_sched.store import activity, workspaces
@@ -21,8 +21,9 @@ class AddPrincipal(Record):
 
 
 def add_principal(tx: Tx, command: AddPrincipal) -> Principal:
-    """Raises Conflict when the name is taken."""
+    """Raises Conflict when the name is taken, Denied when the asker is no owner."""
     workspace = lookup.workspace_for_writing(tx, command.workspace)
+    lookup.acting_principal(tx, workspace.id, Permission.MEMBERS_WRITE)
     name = naming.checked_name("principal", command.name)
     if workspaces.principal_named(tx, workspace_id=workspace.id, name=name) is not None:
         raise Conflict(
@@ -44,6 +45,7 @@ def add_principal(tx: Tx, command: AddPrincipal) -> Principal:
 def set_member(tx: Tx, *, workspace: str, name: str, role: Role | None) -> Principal:
     """Give a principal a role, or none; a name that is new becomes a principal. Raises Conflict."""
     place = lookup.workspace_for_writing(tx, workspace)
+    lookup.acting_principal(tx, place.id, Permission.MEMBERS_WRITE)
     found = workspaces.principal_named(tx, workspace_id=place.id, name=name)
     if found is None:
         if role is None:
@@ -57,6 +59,7 @@ def set_member(tx: Tx, *, workspace: str, name: str, role: Role | None) -> Princ
 def set_enabled(tx: Tx, *, workspace: str, name: str, enabled: bool) -> Principal:
     """Disabling takes effect at the next fire of each of its triggers (S1). Raises NotFound, Conflict."""
     place = lookup.workspace_for_writing(tx, workspace)
+    lookup.acting_principal(tx, place.id, Permission.MEMBERS_WRITE)
     changed = the_principal(tx, place, name).replace(enabled=enabled)
     _refuse_without_owner(tx, place, changed)
     return _saved(tx, changed, "is enabled" if enabled else "is disabled")

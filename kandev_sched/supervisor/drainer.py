@@ -30,4 +30,4 @@ class Drainer:
         # `now` is before the claim that found nothing: what became claimable since is not slept over.
         next_at = db.read(lambda reader: runs.next_claim_at(reader, now))
         safety_s = float(self._pipeline.settings.safety_pass_s)
-        return safety_s if next_at is None else min((next_at - now) / SECOND_MS, safety_s)
+        return safety_s if next_at is None else min((next_at - db.host.now()) / SECOND_MS, safety_s)
