@@ -305,17 +305,25 @@ def i4_a_checkout_is_held_by_its_claimed_run(state: State) -> Iterator[str]:
 # ---- I6 -------------------------------------------------------------------------------------------------
 
 
-def i6_a_slot_fires_once(state: State) -> Iterator[str]:
-    """Each slot of a trigger has at most one routine run, and none if it is recorded as missed."""
-    fired = [r for r in state.routine_runs.values() if r["scheduled_for_at"] is not None]
-    slots = Counter(
-        (r["trigger_id"], r["scheduled_for_at"] // 60_000 * 60_000) for r in fired if r["status"] != "missed"
+def _fired_slots(state: State) -> Counter[tuple[str, int]]:
+    return Counter(
+        (r["trigger_id"], r["scheduled_for_at"])
+        for r in state.routine_runs.values()
+        if r["scheduled_for_at"] is not None and r["trigger_id"] is not None and r["status"] != "missed"
     )
-    for (trigger_id, slot_at), count in slots.items():
+
+
+def i6_a_slot_fires_once(state: State) -> Iterator[str]:
+    """Each slot of a trigger has at most one routine run."""
+    for (trigger_id, slot_at), count in _fired_slots(state).items():
         if count > 1:
             yield f"I6: slot {slot_at} of trigger {trigger_id} fired {count} times"
-    for missed in (r for r in fired if r["status"] == "missed"):
-        for trigger_id, slot_at in slots:
+
+
+def i6_a_missed_slot_does_not_fire(state: State) -> Iterator[str]:
+    """As long as no clock was set back: then a slot that a wrong clock missed is still to come."""
+    for missed in (r for r in state.routine_runs.values() if r["status"] == "missed"):
+        for trigger_id, slot_at in _fired_slots(state):
             is_within = missed["missed_first_at"] <= slot_at <= missed["missed_last_at"]
             if trigger_id == missed["trigger_id"] and is_within:
                 yield f"I6: slot {slot_at} of trigger {trigger_id} is recorded as missed, and fired"

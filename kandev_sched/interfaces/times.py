@@ -9,6 +9,7 @@ from kandev_sched.domain.errors import Invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from datetime import tzinfo
     from zoneinfo import ZoneInfo
 
 _UNIT_S = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
@@ -52,7 +53,7 @@ def zone_of(name: str | None) -> ZoneInfo | None:
     return zones.zone(name)
 
 
-def wall_text(at_ms: int, zone: ZoneInfo | None) -> str:
+def wall_text(at_ms: int, zone: tzinfo | None) -> str:
     """`2026-12-01 17:00:00 +08:00`, on the clock of that zone."""
     instant = datetime.fromtimestamp(at_ms // 1000, UTC).astimezone(zone)
     offset = instant.strftime("%z")

@@ -297,6 +297,8 @@ def _result_file(path: str) -> tuple[dict[str, Any] | None, str | None]:
 def _json_object(text: str) -> dict[str, Any] | None:
     try:
         value = json.loads(text) if text.lstrip().startswith("{") else None
+        if "\\u" in text:  # an escape can spell half a character, which no database can keep
+            value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None  # a line that only looks like JSON is ordinary output
     return value if isinstance(value, dict) else None

@@ -1,10 +1,13 @@
-"""Principals: who may start work. `workspace member` gives a role, `principal disable` takes all away."""
+"""Principals: who may start work. `workspace member` gives a role, `principal disable` takes all away.
+
+Who may write to the database file may change them: that is what owns a workspace on its machine.
+"""
 
 from __future__ import annotations
 
 from kandev_sched.domain.errors import Conflict, NotFound
 from kandev_sched.domain.record import Record
-from kandev_sched.domain.workspaces import Permission, Principal, PrincipalKind, Role, Workspace
+from kandev_sched.domain.workspaces import Principal, PrincipalKind, Role, Workspace
 from kandev_sched.operations import lookup
 from kandev_sched.policy import naming
 from kandev_sched.store import activity, workspaces
@@ -21,9 +24,8 @@ class AddPrincipal(Record):
 
 
 def add_principal(tx: Tx, command: AddPrincipal) -> Principal:
-    """Raises Conflict when the name is taken, Denied when the asker is no owner."""
+    """Raises Conflict when the name is taken."""
     workspace = lookup.workspace_for_writing(tx, command.workspace)
-    lookup.acting_principal(tx, workspace.id, Permission.MEMBERS_WRITE)
     name = naming.checked_name("principal", command.name)
     if workspaces.principal_named(tx, workspace_id=workspace.id, name=name) is not None:
         raise Conflict(
@@ -45,23 +47,18 @@ def add_principal(tx: Tx, command: AddPrincipal) -> Principal:
 def set_member(tx: Tx, *, workspace: str, name: str, role: Role | None) -> Principal:
     """Give a principal a role, or none; a name that is new becomes a principal. Raises Conflict."""
     place = lookup.workspace_for_writing(tx, workspace)
-    lookup.acting_principal(tx, place.id, Permission.MEMBERS_WRITE)
     found = workspaces.principal_named(tx, workspace_id=place.id, name=name)
     if found is None:
         if role is None:
             raise _unknown(tx, place, name)
         return add_principal(tx, AddPrincipal(workspace=workspace, name=name, role=role))
-    changed = found.replace(role=role)
-    _refuse_without_owner(tx, place, changed)
-    return _saved(tx, changed, f"is {role}" if role else "is no member any more")
+    return _saved(tx, found.replace(role=role), f"is {role}" if role else "is no member any more")
 
 
 def set_enabled(tx: Tx, *, workspace: str, name: str, enabled: bool) -> Principal:
-    """Disabling takes effect at the next fire of each of its triggers (S1). Raises NotFound, Conflict."""
+    """Disabling takes effect at the next fire of each of its triggers (S1). Raises NotFound."""
     place = lookup.workspace_for_writing(tx, workspace)
-    lookup.acting_principal(tx, place.id, Permission.MEMBERS_WRITE)
     changed = the_principal(tx, place, name).replace(enabled=enabled)
-    _refuse_without_owner(tx, place, changed)
     return _saved(tx, changed, "is enabled" if enabled else "is disabled")
 
 
@@ -77,15 +74,6 @@ def the_principal(reader: Reader, workspace: Workspace, name: str) -> Principal:
 def list_principals(reader: Reader, *, workspace: str) -> list[Principal]:
     """The principals of a workspace, by name."""
     return workspaces.principals(reader, lookup.the_workspace(reader, workspace).id)
-
-
-def _refuse_without_owner(tx: Tx, workspace: Workspace, changed: Principal) -> None:
-    """A workspace whose last owner is gone could never be mended by anyone."""
-    others = [p for p in workspaces.principals(tx, workspace.id) if p.id != changed.id]
-    if not any(p.enabled and p.role is Role.OWNER for p in [*others, changed]):
-        raise Conflict(
-            f"{changed.name} is the last owner of workspace {workspace.name}", hint="make another owner first"
-        )
 
 
 def _saved(tx: Tx, principal: Principal, what: str) -> Principal:

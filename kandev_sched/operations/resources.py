@@ -11,6 +11,7 @@ import hashlib
 from kandev_sched.domain.errors import Conflict, NotFound
 from kandev_sched.domain.instant import rfc3339_or_none
 from kandev_sched.domain.plain import to_plain
+from kandev_sched.domain.record import as_dict
 from kandev_sched.domain.revisions import Revision
 from kandev_sched.store import agents, calendars, revisions, routines, workspaces
 
@@ -95,6 +96,16 @@ def changes_between(before: Revision, after: Revision) -> dict[str, list[object]
     names = sorted({*before.definition, *after.definition})
     pairs = {name: [before.definition.get(name), after.definition.get(name)] for name in names}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def revision_rows(reader: Reader, subject_id: str) -> list[dict[str, object]]:
+    """The revisions of a subject, oldest first, each with the keys that it changed."""
+    rows, before = [], None
+    for revision in revisions.of_subject(reader, subject_id):
+        changed = sorted(changes_between(before, revision)) if before is not None else ["created"]
+        rows.append({**as_dict(revision), "changed": changed})
+        before = revision
+    return rows
 
 
 def routine_resource(reader: Reader, routine: Routine) -> dict[str, object]:

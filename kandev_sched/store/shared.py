@@ -22,6 +22,7 @@ from kandev_sched.store.inode_lock import lock_inode
 
 T = TypeVar("T")
 GROUP_LIMIT = 64
+WRITER_CACHE_KIB = 16 * 1024  # the leaves of the indexes by agent, which every enqueue touches
 WAL_LIMIT_BYTES = 64 * 1024 * 1024
 
 
@@ -53,6 +54,7 @@ class SharedDatabase(Database):
         self, path: str, *, host: Host, connection: apsw.Connection, gate: Gate, on_work: Callable[[], None]
     ) -> None:
         super().__init__(path, host=host, connection=connection, gate=gate)
+        connection.execute(f"PRAGMA cache_size=-{WRITER_CACHE_KIB}")
         self._on_work = on_work
         self._asked: queue.SimpleQueue[_Asked | None] = queue.SimpleQueue()
         self._local = threading.local()

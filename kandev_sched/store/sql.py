@@ -82,6 +82,7 @@ def bindings(record: Record) -> dict[str, object]:
     return {name: bound(getattr(record, name)) for name in record._defaults}
 
 
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # `dumps` makes one each time
 _AS_IT_IS = frozenset({str, int, float, bool, type(None)})
 
 
@@ -90,7 +91,7 @@ def bound(value: object) -> object:
     if type(value) in _AS_IT_IS:
         return value  # nearly every value; the check below costs ten times as much
     if isinstance(value, dict | tuple | Record):
-        return json.dumps(to_plain(value), ensure_ascii=False, separators=(",", ":"))
+        return _encode(to_plain(value))
     return value
 
 

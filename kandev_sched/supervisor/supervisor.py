@@ -35,7 +35,7 @@ from kandev_sched.supervisor.ticker import Ticker
 from kandev_sched.supervisor.watcher import Watcher
 
 log = logging.getLogger("kandev_sched.supervisor")
-IDLE_LOOK_EVERY_S = 0.2
+LOOK_EVERY_S = 0.2
 
 
 class Supervisor:
@@ -55,6 +55,8 @@ class Supervisor:
         self._hurry_asked = threading.Event()
         self._has_died = False
         self._has_stopped = False
+        self._hears_signals = False
+        self._signals: list[int] = []
         self.db = open_db(self._on_work)
         self.pipeline = Pipeline(self.db, executors=executors, settings=settings)
         self._fifo = WakeListener(wake_path(self.db.path))
@@ -134,6 +136,7 @@ class Supervisor:
             self._stop_loops()
             self._fifo.close()
             self.db.close()
+        self._ignore_signals()
         log.info("Graceful shutdown complete")
 
     def _stop_loops_and_agents(self) -> None:
@@ -151,17 +154,31 @@ class Supervisor:
 
     def _install_signals(self) -> None:
         def on_signal(number: int, _frame: FrameType | None) -> None:
-            log.info("%s received", signal.Signals(number).name)
-            self.ask_stop()
+            self._signals.append(number)  # takes no lock: it may interrupt whoever holds one
 
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, on_signal)
         # A supervisor that is stopped while it holds the gate would stop every other writer.
         signal.signal(signal.SIGTSTP, signal.SIG_IGN)
+        self._hears_signals = True
+
+    def _ignore_signals(self) -> None:
+        """All is done: a late signal shall neither log after the end nor turn the exit status into a death."""
+        if self._hears_signals:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_IGN)
+
+    def _take_signals(self) -> None:
+        """Act on the signals that came since the last look."""
+        while self._signals:
+            log.info("%s received", signal.Signals(self._signals.pop(0)).name)
+            self.ask_stop()
 
     def _wait(self, *, until_idle: bool) -> None:
-        while not self._stop_asked.wait(IDLE_LOOK_EVERY_S if until_idle else None):
-            if not self.db.read(lambda reader: is_busy(reader, self._host.now())):
+        """Looks for signals often: one that comes just before the main thread sleeps does not wake it."""
+        while not self._stop_asked.wait(LOOK_EVERY_S):
+            self._take_signals()
+            if until_idle and not self.db.read(lambda reader: is_busy(reader, self._host.now())):
                 queued_count, _ = self.db.read(runs.counts)
                 log.info("Nothing is due, queued or running; %d runs are held", queued_count)
                 return
@@ -185,7 +202,8 @@ class Supervisor:
         return self.db.read(runs.claimed)
 
     def _attend_once(self) -> None:
-        self._fifo.wait(0.2)
+        self._fifo.wait(LOOK_EVERY_S)
+        self._take_signals()
         attend_all(self.pipeline, is_restart=False)
 
 

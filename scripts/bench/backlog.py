@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import apsw
-from kandev_sched.store.db import Database
 from world import LONG_AGO_MS, add_agents, bulk, now_ms
+
+from kandev_sched.store.db import Database
 
 PER_AGENT = 100
 PER_BUSY_AGENT = 10_000  # an agent at capacity works, and there are never many sessions
@@ -99,8 +100,9 @@ def paused_workspace(connection: apsw.Connection, now: int) -> None:
 def at_capacity(connection: apsw.Connection, now: int) -> None:
     """Every agent works on one run already, of one that it may have."""
     connection.execute(
-        "UPDATE runs SET status = 'claimed', lane = 'later', claimed_at = ?, attempt = 1 WHERE status = 'queued'"
-        " AND id IN (SELECT min(id) FROM runs WHERE agent_id LIKE 'ag_00000%' GROUP BY agent_id)",
+        "UPDATE runs SET status = 'claimed', lane = 'later', claimed_at = ?, attempt = 1"
+        " WHERE status = 'queued' AND id IN"
+        " (SELECT min(id) FROM runs WHERE agent_id LIKE 'ag_00000%' GROUP BY agent_id)",
         (now,),
     )
 

@@ -1,4 +1,4 @@
-"""What every benchmark uses: a place on the real disk, rows of results, the cost of an fsync in the same run."""
+"""What every benchmark uses: a place on the real disk, rows of results, what an fsync costs meanwhile."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class Bench:
 def machine() -> dict[str, object]:
     """The facts without which a figure means little."""
     model = next(
-        (line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
+        (line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")),
         platform.machine(),
     )
     return {
@@ -147,7 +147,7 @@ def machine() -> dict[str, object]:
         "sqlite": apsw.sqlite_lib_version(),
         "apsw": apsw.apsw_version(),
         "cpu_count": os.cpu_count(),
-        "cpu": model,
+        "cpu": model.rpartition(":")[2].strip(),
         "kernel": platform.release(),
         "switch_interval_s": sys.getswitchinterval(),
     }

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from harness import Bench, Row, machine
 
-TOPICS = ("enqueue", "claim", "pipeline", "latency", "ticker", "startup", "idle")
-DEFAULT_FOLDER = "/work/tmp-bench" if os.path.isdir("/work") else "/var/tmp/sched-bench"  # noqa: S108
+TOPICS = ("enqueue", "claim", "pipeline", "latency", "ticker", "startup", "idle", "schedules")
+DEFAULT_FOLDER = "/work/tmp-bench" if os.path.isdir("/work") else "/var/tmp/sched-bench"
 
 
 def main(argv: list[str]) -> int:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
+
 from kandev_sched.domain.agents import Agent
 from kandev_sched.domain.host import MachineHost
 from kandev_sched.domain.settings import Settings
@@ -43,7 +44,8 @@ def add_agents(
 
     def add(tx: Tx) -> list[Agent]:
         return [
-            add_agent(tx, AddAgent(name=f"{prefix}-{n}", argv=argv, env={}, cooldown_s=0)) for n in range(count)
+            add_agent(tx, AddAgent(name=f"{prefix}-{n}", argv=argv, env={}, cooldown_s=0))
+            for n in range(count)
         ]
 
     return db.write(add)
@@ -75,18 +77,17 @@ def bulk(db: Database) -> Iterator[apsw.Connection]:
     connection.execute("BEGIN IMMEDIATE")
     for name, _ in triggers:
         connection.execute(f"DROP TRIGGER {name}")
+    of_agent = "(SELECT count(*) FROM runs r WHERE r.agent_id = agents.id"
     try:
         yield connection
         connection.execute(
-            "UPDATE agents SET"
-            " queued_count = (SELECT count(*) FROM runs r WHERE r.agent_id = agents.id AND r.status = 'queued'),"
-            " claimable_count = (SELECT count(*) FROM runs r WHERE r.agent_id = agents.id"
-            " AND r.status = 'queued' AND r.lane = 'claimable'),"
-            " claimed_count = (SELECT count(*) FROM runs r WHERE r.agent_id = agents.id AND r.status = 'claimed')"
+            f"UPDATE agents SET queued_count = {of_agent} AND r.status = 'queued'),"
+            f" claimable_count = {of_agent} AND r.status = 'queued' AND r.lane = 'claimable'),"
+            f" claimed_count = {of_agent} AND r.status = 'claimed')"
         )
     finally:
         for _, sql in triggers:
-            connection.execute(sql)
+            connection.execute(str(sql))
         connection.execute("COMMIT")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         connection.close()

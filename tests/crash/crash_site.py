@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -185,8 +186,11 @@ class Site:
                 self.kill(supervisor)
         for asker in self.askers:
             asker.kill()
-            asker.communicate()
+            asker.wait()
+            if asker.stdout is not None:
+                asker.stdout.close()
         self.db.close()
         for processes in self.marked().values():
             for pid, _ in processes:
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)

@@ -103,3 +103,15 @@ def test_a_held_run_is_explained(ready: Sched) -> None:
     run_id = ready.json("fire", "review")["run"]["id"]
     assert ready.json("run", "explain", run_id)["sentence"] == "held: agent coder is paused (holidays)"
     assert ready.json("inspect", "queue")[0]["waiting_for"] == "held: agent coder is paused (holidays)"
+
+
+def test_an_agent_that_reports_half_a_character_holds_nothing_up(sched: Sched) -> None:
+    from .support import with_agent
+
+    agent = sched.home / "agent"
+    agent.write_text("#!/bin/sh\necho '{\"summary\": \"half \\ud800 done\"}'\n")
+    agent.chmod(0o755)
+    with_agent(sched, command=str(agent))
+    run_id = sched.json("fire", "review")["run"]["id"]
+    assert sched("serve", "--until-idle").status == 0
+    assert sched.json("inspect", "run", run_id)["result"] == {"summary": "half ? done"}

@@ -13,7 +13,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from invariants import (
     State,
     Watcher,
     i1_what_was_delivered_stood_in_a_prompt,
+    i6_a_missed_slot_does_not_fire,
     i13_nothing_is_left,
     i13_nothing_that_could_start_waits,
 )
@@ -37,7 +38,7 @@ from world import TASK_SOURCES, World
 from kandev_sched.domain.agents import AgentRole
 from kandev_sched.domain.routines import CatchUpPolicy, ConcurrencyPolicy, RoutineStatus
 from kandev_sched.domain.settings import Settings
-from kandev_sched.domain.tasks import TaskState, is_closed
+from kandev_sched.domain.tasks import Task, TaskState, is_closed
 from kandev_sched.domain.wakeups import Capacity, WakeupSource
 from kandev_sched.flow.sweep import adopt_stranded
 from kandev_sched.launch.executor import AttemptRef, AttemptState, Ending, LaunchSpec
@@ -57,6 +58,8 @@ PAUSES_S = (1, 4, 6, 11, 31, 61, 150, 700, 3601, 7300)
 ENDS = ("success", "success", "success", "failure", "error", "permanent", "lost", "timeout")
 NAMES = ("ann", "ben", "cem", "dan", "eve")  # eve lives in another workspace
 ROUTINES = ("hourly", "skipping", "always", "heavy", "heavy skipping", "once", "eves")
+CROWD = ("none", "archive", "stop", "pause", "resume", "cancel", "assign", "move", "leave", "archive routine")
+CAPACITIES = (Capacity.ASSIGNEE, Capacity.MENTIONED, Capacity.REVIEWER, Capacity.ASSIGNEE, Capacity.NONE)
 ANY = st.integers(0, 59)
 FOCUSED = 25
 
@@ -225,12 +228,11 @@ class Machine(RuleBasedStateMachine):
         self.world.observe()
         self.may_cancel: dict[str, set[str]] = {}  # request id → why it may be cancelled
         self.keys = itertools.count()
-        self.is_busy = False
-        self.is_ended = False
+        self.was_set_back = False
 
     # ---- who and what ---------------------------------------------------------------------------
 
-    def pick(self, things: list[Any], number: int) -> Any:
+    def pick(self, things: Sequence[Any], number: int) -> Any:
         return things[number % len(things)] if things else None
 
     def focus(self, number: int) -> Row | None:
@@ -294,6 +296,56 @@ class Machine(RuleBasedStateMachine):
         if capacity in (Capacity.REVIEWER, Capacity.APPROVER):
             self.world.given_reviewer(self.world.task(task["id"]), self.world.agent(agent["id"]), capacity)
         self._request(source, agent, task=task, key=self._key(which // 6, source), capacity=capacity)
+
+    @rule(which=ANY, whats=st.lists(ANY, min_size=1, max_size=3), act=st.sampled_from(CROWD), how=ANY, is_over=ANY)
+    def crowd(self, which: int, whats: list[int], act: str, how: int, is_over: int) -> None:
+        """Several requests for what one live run is about, then somebody interferes with just that."""
+        run = self.focus(which) or self.pick(self.world.state.runs_in("queued", "claimed"), which)
+        if run is None:
+            return
+        agent, task = self.world.state.agents[run["agent_id"]], self.world.state.tasks.get(run["task_id"])
+        for what in whats:
+            self._request_about(agent, task, what)
+        self._interfere(act, run, how)
+        if is_over % 3:
+            ref = AttemptRef(run_id=run["id"], attempt=run["attempt"])
+            if ref in self.attempts(AttemptState.RUNNING):
+                self._end_as(ref, ENDS[how % len(ENDS)])
+            self.watch()
+
+    def _request_about(self, agent: Row, task: Row | None, what: int) -> None:
+        source = self.pick([s for s in SOURCES if task is not None or s not in TASK_SOURCES], what)
+        capacity = self.pick(CAPACITIES, what // 10) if task is not None else Capacity.NONE
+        if capacity is Capacity.REVIEWER and agent["archived_at"] is None:
+            self.world.given_reviewer(self.world.task(task["id"]), self.world.agent(agent["id"]))
+        self._request(source, agent, task=task, key=None, capacity=capacity)
+
+    def _interfere(self, act: str, run: Row, how: int) -> None:
+        agent = self.world.agent(run["agent_id"])
+        match act:
+            case "archive" if agent.archived_at is None and agent.name != "ben":
+                self.world.archive(agent)
+            case "stop" | "pause" | "resume" if agent.archived_at is None:
+                getattr(self.world, act)(agent)
+            case "cancel":
+                self.cancel_this(self.world.state.runs[run["id"]])
+            case "assign" | "move" | "leave" if run["task_id"] is not None:
+                self._interfere_with_task(act, self.world.task(run["task_id"]), how)
+            case "archive routine" if run["routine_id"] is not None:
+                routine = self.world.routine(run["routine_id"])
+                if routine.archived_at is None:
+                    self.world.db.write(lambda tx: routine_operations.archive_routine(tx, routine))
+
+    def _interfere_with_task(self, act: str, task: Task, how: int) -> None:
+        if act == "assign" and not is_closed(task):
+            self.world.assign(task, None)
+        elif act == "move" and task.archived_at is None:
+            self.world.move(task, (TaskState.DONE, TaskState.TODO)[how % 2])
+        elif act == "leave":
+            for row in self.world.state.tables["task_participants"]:
+                if row["task_id"] == task.id:
+                    gone = {**row, "capacity": Capacity(row["capacity"])}
+                    self.world.db.write(lambda tx, gone=gone: tasks.remove_participant(tx, **gone))
 
     def _key(self, number: int, source: str) -> str | None:
         return (None, None, f"{source}:a", f"{source}:{next(self.keys)}")[number % 4]
@@ -361,6 +413,7 @@ class Machine(RuleBasedStateMachine):
     def clock_back(self) -> None:
         """The clock was an hour fast; the sweeper looks while it is right, and when it was set back."""
         self.sweep()
+        self.was_set_back = True
         self.world.host.set_clock(self.world.now - 3_600_000)
         self.world.history.shift(3_600_000, self.world.now)
         self.sweep()
@@ -563,7 +616,11 @@ class Machine(RuleBasedStateMachine):
     def cancel(self, which: int, _: int = 0) -> None:
         """A person cancels a run: what it holds now (or was prompted with), not what comes later."""
         run = self.focus(which) or self.pick(self.world.state.runs_in("queued", "claimed"), which)
-        if run is None:
+        if run is not None:
+            self.cancel_this(run)
+
+    def cancel_this(self, run: Row) -> None:
+        if run["status"] not in ("queued", "claimed"):
             return
         is_first = run["cancel_requested_at"] is None or run["cancel_reason"] == "agent_stopped"
         for request in self.world.state.members[run["id"]]:
@@ -669,7 +726,8 @@ class Machine(RuleBasedStateMachine):
             and before.requests.get(request["id"], request | {"finished_at": None})["finished_at"] is None
             for sentence in self._why_wrong(request, before, after)
         ]
-        return [*ended, *self._agents_without_a_run(after)]
+        missed = [] if self.was_set_back else i6_a_missed_slot_does_not_fire(after)
+        return [*ended, *self._agents_without_a_run(after), *missed]
 
     def _agents_without_a_run(self, after: State) -> Iterator[str]:
         """I11, for the agents of this machine."""
@@ -725,7 +783,7 @@ class Machine(RuleBasedStateMachine):
         ]
         if not request["periodic"] or not agent["skip_idle_wakeups"]:
             yield f"§2: {name} was skipped as idle; it is an event, or its agent does not skip"
-        if work and not self.is_busy:
+        if work:
             yield f"§2: {name} was skipped as idle, its agent {agent['name']} has tasks {work}"
 
     def _may_be_cancelled(self, request: Row, reason: str, before: State, after: State) -> bool:

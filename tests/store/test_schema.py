@@ -119,7 +119,7 @@ ENDED = (RunStatus.FINISHED, RunStatus.FAILED, RunStatus.CANCELLED)
 @given(
     actions=st.lists(
         st.tuples(
-            st.sampled_from(["insert", "update", "move", "delete"]),
+            st.sampled_from(["insert", "update", "move", "wait", "delete"]),
             st.integers(0, 4),
             st.integers(0, 1),
             st.sampled_from(list(RunStatus)),
@@ -153,7 +153,9 @@ def test_the_counts_of_an_agent_are_right_whatever_changes_its_runs(
             )
             alive[number] = status
         elif kind == "move" and may_change:
-            world.change(f"UPDATE runs SET lane = '{lane}', eligible_at = {agent} WHERE id = '{number}'")
+            world.change(f"UPDATE runs SET lane = '{lane}' WHERE id = '{number}'")
+        elif kind == "wait" and may_change:
+            world.change(f"UPDATE runs SET eligible_at = {agent} WHERE id = '{number}'")
         elif kind == "delete" and number in alive:
             world.change(f"DELETE FROM runs WHERE id = '{number}'")
             del alive[number]

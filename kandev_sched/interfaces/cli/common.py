@@ -13,10 +13,6 @@ from kandev_sched.domain.record import Record, as_dict
 from kandev_sched.interfaces.cli import completion
 from kandev_sched.interfaces.cli.invocation import Invocation
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from kandev_sched.operations.schedules import Schedule
-
 AgentName = Annotated[str, typer.Argument(metavar="AGENT", autocompletion=completion.agents)]
 RoutineName = Annotated[str, typer.Argument(metavar="ROUTINE", autocompletion=completion.routines)]
 ProfileName = Annotated[str, typer.Argument(metavar="PROFILE", autocompletion=completion.profiles)]
@@ -54,17 +50,6 @@ Zone = Annotated[
         "--tz", metavar="ZONE", help="The zone of the schedule; default UTC.", autocompletion=completion.zones
     ),
 ]
-
-
-def schedule_of_words(cron: str | None, zone: str | None) -> Schedule | None:
-    """`--cron` and `--tz` as a schedule; None when the routine is fired by hand. Raises Invalid."""
-    if cron is None:
-        if zone is not None:
-            raise Invalid("--tz was given without a schedule", hint="add --cron '0 9 * * *'")
-        return None
-    from kandev_sched.operations.schedules import Schedule
-
-    return Schedule(cron=cron, zone=zone or "UTC")
 
 
 def plain_row(record: Record) -> dict[str, object]:

@@ -134,3 +134,13 @@ def zones(incomplete: str) -> list[str]:
     from kandev_sched.policy.zones import names
 
     return sorted(name for name in names() if name.startswith(incomplete))
+
+
+def calendars(incomplete: str) -> list[tuple[str, str]]:
+    """Names of calendars."""
+    from kandev_sched.operations.calendars import list_calendars
+
+    return _matching(
+        incomplete,
+        lambda reader, workspace: [(c.name, c.zone) for c in list_calendars(reader, workspace=workspace)],
+    )

@@ -35,4 +35,4 @@ def explain(
     if here.is_json:
         here.show(as_dict(found))
     else:
-        here.answer("\n".join([found.sentence, *lines_of(here, found)]), None)
+        here.answer("\n".join([f"{found.sentence}.", *lines_of(here, found)]), None)

@@ -6,18 +6,21 @@ from typing import Annotated, Any
 
 import typer
 
+from kandev_sched.domain.host import MachineHost
 from kandev_sched.domain.routines import CatchUpPolicy, ConcurrencyPolicy, Routine
-from kandev_sched.interfaces.cli import common, completion
+from kandev_sched.interfaces.cli import common, completion, revisions, when
 from kandev_sched.interfaces.cli.common import invocation
 from kandev_sched.interfaces.cli.schedules import announce
 from kandev_sched.interfaces.cli.values import choice, limit
 from kandev_sched.interfaces.cli.variables import declared
 from kandev_sched.interfaces.times import seconds_or_none
-from kandev_sched.operations import lookup, routines
+from kandev_sched.operations import routines
 from kandev_sched.operations.inspection import list_routine_runs
-from kandev_sched.operations.listing import list_routines
+from kandev_sched.operations.listing import routine_rows
+from kandev_sched.operations.resources import routine_resource
 from kandev_sched.operations.routines import AddedRoutine, AddRoutine, SetRoutine
-from kandev_sched.operations.views import routine_row, rows_of
+from kandev_sched.operations.schedules import Schedule
+from kandev_sched.operations.views import routine_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,11 +30,17 @@ if TYPE_CHECKING:
     from kandev_sched.store.db import Reader, Tx
 
 app = typer.Typer(help="What is to be done, again and again.", rich_markup_mode=None, add_completion=False)
-COLUMNS = ("name", "agent", "status", "task_title", "concurrency_policy", "id")
-TRIGGER_COLUMNS = ("id", "expression", "next_run_at", "last_error", "zone", "enabled", "kind")
+COLUMNS = ("name", "agent", "status", "arming", "next_run_at", "last_success_at", "task_title", "id")
+TRIGGER_COLUMNS = (
+    *("id", "expression", "zone", "next_run_at", "last_fired_at", "last_success_at", "last_error", "enabled"),
+)
 RUN_COLUMNS = ("id", "status", "fired_at", "reason", "source", "scheduled_for_at", "finished_at")
 
-_CONCURRENCY = {"always_create": ConcurrencyPolicy.ALWAYS_ENQUEUE}  # S0 has both spellings
+_CONCURRENCY = {  # S0 has two spellings of one, S1 has words of its own
+    "always_create": ConcurrencyPolicy.ALWAYS_ENQUEUE,
+    "allow": ConcurrencyPolicy.ALWAYS_ENQUEUE,
+    "skip": ConcurrencyPolicy.SKIP_IF_ACTIVE,
+}
 _CATCH_UP = {"skip": CatchUpPolicy.SKIP_MISSED, "fireOnce": CatchUpPolicy.FIRE_ONCE}  # those of S1
 
 Description = Annotated[str | None, typer.Option("--description", metavar="TEXT", help="What it is to do.")]
@@ -65,16 +74,20 @@ Grace = Annotated[
 ]
 
 
+MaxAge = Annotated[
+    str | None, typer.Option("--catch-up-max-age", metavar="30m", help="No slot older than this ever fires.")
+]
+Note = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="Why; it is shown.")]
+
+
 @app.command("add")
+@when.with_schedule
 def add(
     context: typer.Context,
     *,
     name: common.NewName,
     agent: Annotated[str, typer.Option("--agent", help="Who is woken.", autocompletion=completion.agents)],
-    cron: Annotated[
-        str | None, typer.Option("--cron", metavar="'*/5 * * * *'", help="When it fires.")
-    ] = None,
-    tz: common.Zone = None,
+    schedule: Schedule,
     description: Description = None,
     task_title: TaskTitle = None,
     task_description: TaskDescription = None,
@@ -83,9 +96,11 @@ def add(
     catch_up: CatchUp = None,
     catch_up_max: CatchUpMax = None,
     misfire_grace: Grace = None,
+    catch_up_max_age: MaxAge = None,
+    namespace: Annotated[str, typer.Option("--namespace", help="Part of its name.")] = "default",
     paused: Annotated[bool, typer.Option("--paused", help="Add it paused.")] = False,
 ) -> None:
-    """Add a routine; without --cron it is fired by hand."""
+    """Add a routine; without a schedule it is fired by hand."""
     here = invocation(context)
     given: dict[str, Any] = {
         "concurrency": choice(ConcurrencyPolicy, concurrency, option="--concurrency", also=_CONCURRENCY),
@@ -93,11 +108,13 @@ def add(
         "catch_up_max": catch_up_max,
         "misfire_grace_s": seconds_or_none(misfire_grace, option="--misfire-grace"),
         "description": description,
-        "schedule": common.schedule_of_words(cron, tz),
+        "catch_up_max_age_s": seconds_or_none(catch_up_max_age, option="--catch-up-max-age"),
+        "schedule": when.new_schedule(schedule),
     }
     asked = AddRoutine(
         workspace=here.workspace,
         name=name,
+        namespace=namespace,
         agent=agent,
         task_title=task_title,
         task_description=task_description,
@@ -105,7 +122,7 @@ def add(
         is_paused=paused,
         **{key: value for key, value in given.items() if value is not None},
     )
-    _added(here, asked, is_zone_default=tz is None)
+    _added(here, asked, is_zone_default=schedule.zone is None)
 
 
 def _added(here: Invocation, asked: AddRoutine, *, is_zone_default: bool) -> None:
@@ -123,7 +140,8 @@ def _added(here: Invocation, asked: AddRoutine, *, is_zone_default: bool) -> Non
 def list_(context: typer.Context) -> None:
     """List the routines."""
     here = invocation(context)
-    rows = here.read(lambda reader: rows_of(reader, list_routines(reader, workspace=here.workspace)))
+    now = MachineHost().now()
+    rows = here.read(lambda reader: routine_rows(reader, workspace=here.workspace, now=now))
     here.show_list(rows, COLUMNS, empty="there are no routines yet; `sched routine add` makes one")
 
 
@@ -131,12 +149,12 @@ def list_(context: typer.Context) -> None:
 def show(context: typer.Context, routine: common.RoutineName) -> None:
     """Show one routine with its triggers."""
     here = invocation(context)
-    row = here.read(lambda reader: routine_row(reader, _named(reader, here, routine)))
-    here.show(row, triggers=TRIGGER_COLUMNS)
 
+    def whole(reader: Reader) -> dict[str, object]:
+        found = revisions.named(reader, here, routine)
+        return {**routine_row(reader, found), **routine_resource(reader, found)}
 
-def _named(reader: Reader, here: Invocation, routine: str) -> Routine:
-    return lookup.the_routine(reader, lookup.the_workspace(reader, here.workspace), routine)
+    here.show(here.read(whole), triggers=TRIGGER_COLUMNS)
 
 
 @app.command("set")
@@ -153,6 +171,8 @@ def set_(
     catch_up: CatchUp = None,
     catch_up_max: CatchUpMax = None,
     misfire_grace: Grace = None,
+    catch_up_max_age: MaxAge = None,
+    if_match: when.IfMatch = None,
 ) -> None:
     """Change what is given, leave the rest; --var replaces all declarations.
 
@@ -171,6 +191,8 @@ def set_(
         catch_up=choice(CatchUpPolicy, catch_up, option="--catch-up", also=_CATCH_UP),
         catch_up_max=catch_up_max,
         misfire_grace_s=seconds_or_none(misfire_grace, option="--misfire-grace"),
+        catch_up_max_age_s=seconds_or_none(catch_up_max_age, option="--catch-up-max-age"),
+        if_match=if_match,
     )
     _changed(here, "changed", lambda tx: routines.set_routine(tx, asked))
 
@@ -185,17 +207,19 @@ def _changed(here: Invocation, what: str, change: Callable[[Tx], Routine]) -> No
 
 
 @app.command("pause")
-def pause(context: typer.Context, routine: common.RoutineName) -> None:
+def pause(context: typer.Context, routine: common.RoutineName, note: Note = None) -> None:
     """Fire nothing until it is resumed; what is queued stays queued."""
     here = invocation(context)
-    _changed(here, "paused", lambda tx: routines.pause_routine(tx, _named(tx, here, routine)))
+    _changed(
+        here, "paused", lambda tx: routines.pause_routine(tx, revisions.named(tx, here, routine), note=note)
+    )
 
 
 @app.command("resume")
 def resume(context: typer.Context, routine: common.RoutineName) -> None:
     """Fire again, from now on; nothing is caught up."""
     here = invocation(context)
-    _changed(here, "resumed", lambda tx: routines.resume_routine(tx, _named(tx, here, routine)))
+    _changed(here, "resumed", lambda tx: routines.resume_routine(tx, revisions.named(tx, here, routine)))
 
 
 @app.command("archive")
@@ -223,14 +247,18 @@ def delete(
 
 
 def _put_away(here: Invocation, name: str, *, dry_run: bool, is_sure: bool) -> None:
-    routine = here.read(lambda reader: _named(reader, here, name))
+    routine = here.read(lambda reader: revisions.named(reader, here, name))
     what = "what was not yet given to its agent is cancelled, its occurrences stay"
     if dry_run:
         row = here.read(lambda reader: routine_row(reader, routine))
         here.tell(f"Routine {routine.name} would be archived: {what}", {**row, "dry_run": True})
         return
     common.confirm(f"Archive routine {routine.name}? ({what[0].upper()}{what[1:]}.)", is_sure=is_sure)
-    _changed(here, f"archived: {what}", lambda tx: routines.archive_routine(tx, _named(tx, here, routine.id)))
+    _changed(
+        here,
+        f"archived: {what}",
+        lambda tx: routines.archive_routine(tx, revisions.named(tx, here, routine.id)),
+    )
 
 
 @app.command("runs")
@@ -241,3 +269,9 @@ def runs(context: typer.Context, routine: common.RoutineName, n: common.Limit = 
         lambda reader: list_routine_runs(reader, workspace=here.workspace, routine=routine, limit=at_most)
     )
     here.show_list(rows, RUN_COLUMNS, empty=f"{routine} has not fired yet")
+
+
+app.command("history")(revisions.history)
+app.command("diff")(revisions.diff)
+app.command("rollback")(revisions.rollback)
+app.command("backfill")(revisions.backfill_command)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kandev_sched.domain.schedules import Trigger, TriggerKind
+from kandev_sched.domain.schedules import Syntax, Trigger, TriggerKind
 from kandev_sched.interfaces.times import wall_text, zone_of
-from kandev_sched.operations.forecast import Forecast, forecast
-from kandev_sched.policy import zones
+from kandev_sched.operations.forecast import Forecast, forecast_of
+from kandev_sched.policy import timing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,17 +18,16 @@ def announce(here: Invocation, trigger: Trigger, *, is_zone_default: bool) -> No
     """Say when a new or changed trigger will fire."""
     if trigger.kind is not TriggerKind.SCHEDULE or here.options.is_quiet:
         return
-    assert trigger.expression is not None
-    found = forecast(trigger.expression, trigger.zone, now=trigger.updated_at, limit=COMING)
-    default = " (no --tz was given)" if is_zone_default else ""
-    here.say(f"{found.sentence.removesuffix('.')}{default}; the next fires:")
+    found = forecast_of(trigger, now=trigger.updated_at, limit=COMING)
+    is_said = is_zone_default and trigger.syntax in (Syntax.CRON, Syntax.QUARTZ)
+    here.say(f"{found.sentence}{' (no --tz was given)' if is_said else ''}; the next fires:")
     for line in lines_of(here, found):
         here.say(line)
 
 
 def lines_of(here: Invocation, found: Forecast) -> list[str]:
     """The next fires, each on the trigger's clock and, where it differs, on the user's; then the note."""
-    own, shown = zones.zone(found.zone), zone_of(here.zone_shown())
+    own, shown = timing.zone_of(found.zone), zone_of(here.zone_shown())
     lines = [_on_both(wall_text(at, own), wall_text(at, shown), found.zone) for at in found.next_at]
     return lines + ([f"Note: {found.note}"] if found.note else [])
 

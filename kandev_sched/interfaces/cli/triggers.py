@@ -9,12 +9,13 @@ import typer
 from kandev_sched.domain.errors import Invalid
 from kandev_sched.domain.host import MachineHost
 from kandev_sched.domain.schedules import Trigger
-from kandev_sched.interfaces.cli import common, completion
+from kandev_sched.interfaces.cli import common, completion, when
 from kandev_sched.interfaces.cli.common import invocation
 from kandev_sched.interfaces.cli.schedules import announce
-from kandev_sched.interfaces.cli.values import limit
+from kandev_sched.interfaces.cli.values import instant_of, limit
 from kandev_sched.operations import lookup, triggers
 from kandev_sched.operations.listing import list_triggers
+from kandev_sched.operations.resources import trigger_resource
 from kandev_sched.operations.schedules import Schedule
 from kandev_sched.operations.triggers import AddTrigger, SetTrigger
 from kandev_sched.operations.views import row_of, rows_of
@@ -27,27 +28,31 @@ if TYPE_CHECKING:
     from kandev_sched.store.db import Reader, Tx
 
 app = typer.Typer(help="When a routine fires.", rich_markup_mode=None, add_completion=False)
-COLUMNS = ("id", "routine", "expression", "next_run_at", "last_error", "zone", "enabled", "kind")
+COLUMNS = (
+    *("id", "routine", "expression", "zone", "next_run_at", "last_fired_at", "last_success_at", "last_error"),
+    "enabled",
+)
 COMING_COLUMNS = ("at", "routine", "expression", "zone", "skipped_reason")
 
 
 @app.command("add")
+@when.with_schedule
 def add(
     context: typer.Context,
+    *,
     routine: common.RoutineName,
-    cron: Annotated[
-        str | None, typer.Option("--cron", metavar="'*/5 * * * *'", help="When it fires.")
-    ] = None,
-    tz: common.Zone = None,
+    schedule: Schedule,
     manual: Annotated[bool, typer.Option("--manual", help="Only by hand.")] = False,
 ) -> None:
     """Add a trigger to a routine: a schedule, or by hand."""
     here = invocation(context)
-    if manual is (cron is not None):
-        raise Invalid("a trigger needs one of --cron and --manual", hint="add --cron '0 9 * * *'")
-    asked = AddTrigger(workspace=here.workspace, routine=routine, schedule=common.schedule_of_words(cron, tz))
+    asked_for = when.new_schedule(schedule)
+    if manual is (asked_for is not None):
+        hint = "add --cron '0 9 * * *'"
+        raise Invalid("a trigger needs a schedule or --manual, and not both", hint=hint)
+    asked = AddTrigger(workspace=here.workspace, routine=routine, schedule=asked_for)
     trigger = _changed(here, "added", lambda tx: triggers.add_trigger(tx, asked))
-    announce(here, trigger, is_zone_default=tz is None)
+    announce(here, trigger, is_zone_default=schedule.zone is None)
 
 
 def _changed(here: Invocation, what: str, change: Callable[[Tx], Trigger]) -> Trigger:
@@ -77,7 +82,12 @@ def list_(
 def show(context: typer.Context, trigger: common.TriggerId) -> None:
     """Show one trigger."""
     here = invocation(context)
-    here.show(here.read(lambda reader: row_of(reader, _named(reader, here, trigger))))
+
+    def whole(reader: Reader) -> dict[str, object]:
+        found = _named(reader, here, trigger)
+        return {**row_of(reader, found), **trigger_resource(reader, found)}
+
+    here.show(here.read(whole))
 
 
 def _named(reader: Reader, here: Invocation, trigger: str) -> Trigger:
@@ -85,35 +95,35 @@ def _named(reader: Reader, here: Invocation, trigger: str) -> Trigger:
 
 
 @app.command("set")
+@when.with_schedule
 def set_(
     context: typer.Context,
+    *,
     trigger: common.TriggerId,
-    cron: Annotated[
-        str | None, typer.Option("--cron", metavar="'*/5 * * * *'", help="When it fires.")
-    ] = None,
-    tz: common.Zone = None,
+    schedule: Schedule,
+    if_match: when.IfMatch = None,
 ) -> None:
     """Change the schedule or its zone; nothing fires before the next new slot."""
     here = invocation(context)
-    asked = SetTrigger(workspace=here.workspace, trigger=trigger, schedule=Schedule(cron=cron, zone=tz))
+    asked = SetTrigger(workspace=here.workspace, trigger=trigger, schedule=schedule, if_match=if_match)
     changed = _changed(here, "changed", lambda tx: triggers.set_trigger(tx, asked))
     announce(here, changed, is_zone_default=False)
 
 
 @app.command("enable")
-def enable(context: typer.Context, trigger: common.TriggerId) -> None:
-    """Let it fire again, from now on."""
-    _switch(invocation(context), trigger, is_on=True)
+def enable(context: typer.Context, trigger: common.TriggerId, if_match: when.IfMatch = None) -> None:
+    """Let it fire again, from now on, on behalf of who says so."""
+    _switch(invocation(context), trigger, is_on=True, if_match=if_match)
 
 
 @app.command("disable")
-def disable(context: typer.Context, trigger: common.TriggerId) -> None:
+def disable(context: typer.Context, trigger: common.TriggerId, if_match: when.IfMatch = None) -> None:
     """Let it fire no more until it is enabled."""
-    _switch(invocation(context), trigger, is_on=False)
+    _switch(invocation(context), trigger, is_on=False, if_match=if_match)
 
 
-def _switch(here: Invocation, trigger: str, *, is_on: bool) -> None:
-    asked = SetTrigger(workspace=here.workspace, trigger=trigger, enabled=is_on)
+def _switch(here: Invocation, trigger: str, *, is_on: bool, if_match: str | None) -> None:
+    asked = SetTrigger(workspace=here.workspace, trigger=trigger, enabled=is_on, if_match=if_match)
     _changed(here, "enabled" if is_on else "disabled", lambda tx: triggers.set_trigger(tx, asked))
 
 
@@ -138,10 +148,18 @@ def _delete(tx: Tx, trigger: Trigger) -> Trigger:
 
 
 @app.command("next")
-def next_(context: typer.Context, trigger: common.TriggerId, n: common.Limit = 5) -> None:
-    """Show the coming slots of one trigger, those that a clock change skips included."""
-    here, at_most, now = invocation(context), limit(n), MachineHost().now()
+def next_(
+    context: typer.Context,
+    trigger: common.TriggerId,
+    from_: Annotated[
+        str | None, typer.Option("--from", metavar="INSTANT", help="From then on; default: from now on.")
+    ] = None,
+    n: common.Limit = 5,
+) -> None:
+    """Show the coming slots of one trigger, those that do not fire included, with the reason."""
+    here, at_most = invocation(context), limit(n)
+    after = MachineHost().now() if from_ is None else instant_of(from_, option="--from")
     fires = here.read(
-        lambda reader: triggers.next_fires(reader, _named(reader, here, trigger), now=now, limit=at_most)
+        lambda reader: triggers.next_fires(reader, _named(reader, here, trigger), now=after, limit=at_most)
     )
     here.show_list(map(common.plain_row, fires), COMING_COLUMNS, empty=f"{trigger} does not fire by itself")

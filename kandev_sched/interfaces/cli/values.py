@@ -52,3 +52,14 @@ def limit(value: int, *, option: str = "--limit") -> int:
 def since_of(text: str | None, *, now: int) -> int | None:
     """`--since 1h` as the instant an hour ago."""
     return None if text is None else now - seconds_of(text, option="--since") * SECOND_MS
+
+
+def instant_of(text: str, *, option: str) -> int:
+    """An instant with its offset. Raises Invalid."""
+    from kandev_sched.policy import once
+    from kandev_sched.policy.timing import millis
+
+    moment = once.moment_of(once.moment_text(text, what=option), what=option)
+    if moment.tzinfo is None:
+        raise Invalid(f"{option} {text!r:.60} has no offset", hint="write it as 2027-01-31T09:00:00+01:00")
+    return millis(moment)

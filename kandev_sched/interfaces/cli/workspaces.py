@@ -6,10 +6,14 @@ from typing import Annotated
 
 import typer
 
-from kandev_sched.domain.workspaces import Workspace
+from kandev_sched.domain.errors import Invalid
+from kandev_sched.domain.workspaces import Role, Workspace
 from kandev_sched.interfaces.cli import common, completion
 from kandev_sched.interfaces.cli.common import invocation
+from kandev_sched.interfaces.cli.principals import RoleOption, changed
+from kandev_sched.interfaces.cli.values import choice
 from kandev_sched.operations import lookup, workspaces
+from kandev_sched.operations.principals import set_member
 from kandev_sched.operations.views import row_of, rows_of
 from kandev_sched.operations.workspaces import AddWorkspace, SetWorkspace
 
@@ -111,3 +115,36 @@ def resume(context: typer.Context, workspace: WorkspaceName = None) -> None:
     """Let the kept queue run."""
     here = invocation(context)
     _changed(here, "resumed", lambda tx: workspaces.resume_workspace(tx, workspace or here.workspace))
+
+
+@app.command("enable")
+def enable(context: typer.Context, workspace: WorkspaceName = None) -> None:
+    """Let things run and fire in it."""
+    _switch(invocation(context), workspace, is_on=True)
+
+
+@app.command("disable")
+def disable(context: typer.Context, workspace: WorkspaceName = None) -> None:
+    """Let nothing run in it; each slot is recorded as denied."""
+    _switch(invocation(context), workspace, is_on=False)
+
+
+def _switch(here: Invocation, workspace: str | None, *, is_on: bool) -> None:
+    asked = SetWorkspace(name=workspace or here.workspace, enabled=is_on)
+    _changed(here, "enabled" if is_on else "disabled", lambda tx: workspaces.set_workspace(tx, asked))
+
+
+@app.command("member")
+def member(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="PRINCIPAL")],
+    role: RoleOption = None,
+    remove: Annotated[bool, typer.Option("--remove", help="It is no member any more.")] = False,
+) -> None:
+    """Give a principal a role in the present workspace, or take it away."""
+    here = invocation(context)
+    given = choice(Role, role, option="--role")
+    if remove is (given is not None):
+        raise Invalid("a member is given --role or taken away with --remove", hint="give one of them")
+    what = "no member any more" if remove else f"{given}"
+    changed(here, what, lambda tx: set_member(tx, workspace=here.workspace, name=name, role=given))

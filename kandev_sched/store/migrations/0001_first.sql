@@ -430,7 +430,7 @@ END;
 -- The lane of a run: `later` while it is not queued, and until its eligible_at has come (the claim first moves those whose instant
 -- has come), `blocked` while its task is held, `claimable` when only its agent has to be free.
 CREATE TRIGGER runs_wait_again AFTER UPDATE OF eligible_at ON runs
-WHEN old.status = 'queued' AND new.status = 'queued' AND new.lane <> 'later' BEGIN
+WHEN old.status = 'queued' AND new.status = 'queued' AND old.lane = new.lane AND new.lane <> 'later' BEGIN
   UPDATE runs SET lane = 'later' WHERE id = new.id;
 END;
 CREATE TRIGGER tasks_block_runs AFTER UPDATE OF checkout_run_id ON tasks

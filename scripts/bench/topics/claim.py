@@ -9,10 +9,11 @@ import apsw
 import backlog
 from backlog import Backlog
 from harness import Bench
+from world import bulk, shared, wake
+
 from kandev_sched.store import runs
 from kandev_sched.store.db import Tx
 from kandev_sched.store.shared import SharedDatabase
-from world import bulk, shared, wake
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 KINDS: dict[str, Callable[[apsw.Connection, int], None]] = {

@@ -1,4 +1,4 @@
-"""Durable enqueue a second, beside what one bare commit an insert gives on the same disk in the same round."""
+"""Durable enqueue a second, beside one bare commit an insert, on the same disk in the same rounds."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
+from operator import le
 from pathlib import Path
 
 import apsw
 from harness import Bench
+from world import add_agents, add_tasks, shared, wake
+
 from kandev_sched.domain.tasks import Task
 from kandev_sched.store.shared import SharedDatabase
-from world import add_agents, add_tasks, shared, wake
 
 CALLERS = (1, 8, 32)
 TARGETS = {1: 0.5, 32: 2.0}
@@ -33,7 +36,7 @@ def run(bench: Bench) -> None:
             bench.probe_fsync(folder)
             rates.setdefault("bare", []).append(bare.rate(counts[1]))
             for callers, count in counts.items():
-                work = [next(targets) for _ in range(count)]
+                work: list[Target] = [next(targets) for _ in range(count)]
                 _measure(db, f"{callers} callers, own tasks", callers, work, rates, waits)
                 one: list[Target] = [("agent-0", None)] * count
                 _measure(db, f"{callers} callers, one agent", callers, one, rates, waits)
@@ -75,7 +78,7 @@ def enqueue_rate(db: SharedDatabase, callers: int, work: list[Target]) -> tuple[
 
 
 def _call_until_done(db: SharedDatabase, source: Iterator[Target], lock: threading.Lock) -> list[float]:
-    waited = []
+    waited: list[float] = []
     while True:
         with lock:
             target = next(source, None)
@@ -92,7 +95,9 @@ class Bare:
     def __init__(self, folder: Path) -> None:
         self._connection = apsw.Connection(str(folder / "bare.db"))
         self._connection.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL")
-        self._connection.execute("CREATE TABLE jobs (id INTEGER PRIMARY KEY, payload TEXT, at INTEGER) STRICT")
+        self._connection.execute(
+            "CREATE TABLE jobs (id INTEGER PRIMARY KEY, payload TEXT, at INTEGER) STRICT"
+        )
         self._insert = "INSERT INTO jobs (payload, at) VALUES (?, ?)"
 
     def rate(self, count: int) -> float:
@@ -120,7 +125,7 @@ def _report(bench: Bench, rates: dict[str, list[float]], waits: dict[str, list[f
             values,
             "1/s",
             target=f">= {factor:g} x bare" if factor else "",
-            met=(lambda rate, least=factor * bare: rate >= least) if factor else None,
+            met=partial(le, factor * bare) if factor else None,
             times_bare=round(ratio, 3),
         )
     for case, values in waits.items():

@@ -17,10 +17,11 @@ from pathlib import Path
 
 from fakes import NoOpExecutor, supervised
 from harness import Bench
+from world import add_agents
+
 from kandev_sched.domain.runs import Run
 from kandev_sched.flow.pipeline import Pipeline
 from kandev_sched.flow.settle import Outcome
-from world import add_agents
 
 LONGEST_S = 30.0
 GRACE_MS = 10.0
@@ -95,7 +96,8 @@ def waker(folder: Path) -> Iterator[Callable[[], tuple[str, int]]]:
         env={"PYTHONPATH": ":".join([str(here.parents[1]), str(here.parents[3])])},
         text=True,
     )
-    assert child.stdin is not None and child.stdout is not None
+    assert child.stdin is not None
+    assert child.stdout is not None
     asking, answers = child.stdin, child.stdout
 
     def wake() -> tuple[str, int]:
@@ -114,19 +116,20 @@ def waker(folder: Path) -> Iterator[Callable[[], tuple[str, int]]]:
 
 def serve_wakes(path: str) -> None:
     """The child."""
+    from world import wake
+
     from kandev_sched.domain.host import MachineHost
     from kandev_sched.store import db as store_db
-    from world import wake
+    from kandev_sched.store.wake import poke
 
     committed_ns = 0
 
-    def noted_poke(fifo: str) -> bool:
+    def noted_poke(path: str) -> bool:
         nonlocal committed_ns
         committed_ns = time.monotonic_ns()
-        return poke(fifo)
+        return poke(path)
 
-    poke = store_db.poke
-    store_db.poke = noted_poke
+    vars(store_db)["poke"] = noted_poke
     db = store_db.open_database(path, host=MachineHost(), create=False)
     for _ in sys.stdin:
         woken = wake(db, "agent-0")

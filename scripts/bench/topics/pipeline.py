@@ -10,6 +10,8 @@ from pathlib import Path
 
 from fakes import BENCH_SETTINGS, NoOpExecutor, supervised
 from harness import Bench
+from world import SETTINGS, add_agents, shared
+
 from kandev_sched.domain.agents import Agent, ExecutorKind
 from kandev_sched.domain.runs import Run
 from kandev_sched.flow.attend import attend_all
@@ -19,7 +21,6 @@ from kandev_sched.launch.executor import ComputeExecutor
 from kandev_sched.launch.local import LocalExecutor
 from kandev_sched.operations.firing import WakeAgent, wake_agent
 from kandev_sched.store.db import Database, Tx
-from world import SETTINGS, add_agents, shared
 
 AGENTS = 32
 LONGEST_S = 120.0

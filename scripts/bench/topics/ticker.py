@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import apsw
 from harness import Bench, timed
+from world import SETTINGS, add_agents, bulk, now_ms, shared
+
 from kandev_sched.operations.routines import AddRoutine, add_routine
-from kandev_sched.operations.triggers import Schedule
+from kandev_sched.operations.schedules import Schedule
 from kandev_sched.store.shared import SharedDatabase
 from kandev_sched.supervisor.sweeper import Sweeper
 from kandev_sched.supervisor.ticker import Ticker
-from world import SETTINGS, add_agents, bulk, now_ms, shared
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 TARGET_MS = 1.0
 PER_ROUTINE = 10
+DAY_MS = 86_400_000
 
 
 def run(bench: Bench) -> None:
@@ -21,9 +24,7 @@ def run(bench: Bench) -> None:
     with bench.scratch() as folder, shared(folder) as db:
         add_agents(db, 1)
         schedule = Schedule(cron="0 0 1 1 *")
-        db.write(
-            lambda tx: add_routine(tx, AddRoutine(name="model", agent="agent-0", schedule=schedule))
-        )
+        db.write(lambda tx: add_routine(tx, AddRoutine(name="model", agent="agent-0", schedule=schedule)))
         ticker = Ticker(db, window_s=SETTINGS.coalesce_window_s)
         sweeper = Sweeper(db, window_s=SETTINGS.coalesce_window_s, loops=list)
         for size in sizes:
@@ -41,26 +42,24 @@ def run(bench: Bench) -> None:
 
 
 def _grow_to(db: SharedDatabase, size: int) -> None:
-    """Copies of one routine and of its trigger, due at different instants of the next year."""
+    """Copies of one routine and of its trigger, due at different instants of the years to come."""
+    routine = {"id": "printf('rt_%026d', i)", "name": "printf('r-%d', i)"}
+    trigger = {
+        "id": "printf('trg_%026d', i)",
+        "routine_id": f"printf('rt_%026d', i / {PER_ROUTINE})",
+        "next_run_at": f"{now_ms() + DAY_MS} + i * 30000",
+    }
     with bulk(db) as connection:
-        (have,) = connection.execute("SELECT count(*) FROM triggers").fetchall()[0]
-        for table, stop, changed in (
-            ("routines", size // PER_ROUTINE, {"id": "printf('rt_%026d', i)", "name": "printf('r-%d', i)"}),
-            (
-                "triggers",
-                size,
-                {
-                    "id": "printf('trg_%026d', i)",
-                    "routine_id": f"printf('rt_%026d', i / {PER_ROUTINE})",
-                    "next_run_at": f"{now_ms() + 86_400_000} + i * 30000",
-                },
-            ),
-        ):
-            names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})").fetchall()]
-            values = ", ".join(changed.get(name, name) for name in names)
-            start = have if table == "triggers" else have // PER_ROUTINE
-            connection.execute(
-                f"WITH RECURSIVE n(i) AS (SELECT {start} UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {stop}),"
-                f" model AS (SELECT * FROM {table} ORDER BY rowid LIMIT 1)"
-                f" INSERT OR IGNORE INTO {table} ({', '.join(names)}) SELECT {values} FROM n, model"
-            ).fetchall()
+        _copy(connection, "routines", size // PER_ROUTINE, routine)
+        _copy(connection, "triggers", size, trigger)
+
+
+def _copy(connection: apsw.Connection, table: str, count: int, changed: dict[str, str]) -> None:
+    """Fill up to `count` copies of the table's first row, with `changed` as SQL of the number `i`."""
+    names = [str(row[1]) for row in connection.execute(f"PRAGMA table_info({table})").fetchall()]
+    values = ", ".join(changed.get(name, name) for name in names)
+    connection.execute(
+        f"WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {count}),"
+        f" model AS (SELECT * FROM {table} ORDER BY rowid LIMIT 1)"
+        f" INSERT OR IGNORE INTO {table} ({', '.join(names)}) SELECT {values} FROM n, model"
+    ).fetchall()
