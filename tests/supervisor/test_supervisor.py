@@ -240,6 +240,41 @@ def test_a_signal_while_all_loops_are_idle_stops_gracefully(
         supervisor.db.write(lambda tx: tx.now)
 
 
+def test_a_second_signal_ends_the_drain_at_once(
+    world: World, until: Until, caplog: pytest.LogCaptureFixture
+) -> None:
+    """behaviour §7: a second signal ends the agents' drain at once."""
+    request = world.request("user", world.given_agent())
+    supervisor = world.supervisor(drain_s=3600)
+
+    def send() -> None:
+        until(world.machine.running)
+        os.kill(os.getpid(), signal.SIGTERM)
+        until(lambda: any("Waiting up to" in text for text in messages(caplog)))
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    with ThreadPoolExecutor(1) as threads:
+        sent = threads.submit(send)
+        assert supervisor.run() == 0
+        sent.result(WAIT_S)
+    assert world.run(request.run_id).status is RunStatus.QUEUED
+    assert_graceful(caplog)
+
+
+def test_a_signal_that_interrupts_the_holder_of_a_lock_does_not_wait_for_it(world: World) -> None:
+    """S3 Failure modes: a signal comes at any moment, also while the main thread is inside its own wait."""
+    supervisor = world.supervisor()
+    supervisor._install_signals()
+    handler = signal.getsignal(signal.SIGTERM)
+    assert callable(handler)
+    supervisor.start()
+    with ThreadPoolExecutor(1) as threads:
+        with supervisor._stop_asked._cond:
+            threads.submit(handler, signal.SIGTERM, None).result(WAIT_S)
+    supervisor._wait(until_idle=False)
+    supervisor.stop()
+
+
 @pytest.mark.parametrize("where", ["a launch", "a cron handler inside its transaction", "the watcher"])
 def test_shutdown_waits_for_a_tick_that_is_blocked(
     world: World, until: Until, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, where: str
