@@ -7,6 +7,7 @@ whatever the clock, the zone or the number of restarts (I6).
 from __future__ import annotations
 
 from kandev_sched.domain.errors import Conflict
+from kandev_sched.domain.instant import MINUTE_MS
 from kandev_sched.domain.record import Record
 from kandev_sched.domain.routines import FireSource, RoutineRun, RoutineRunStatus, RoutineStatus
 from kandev_sched.domain.tasks import Task, TaskState
@@ -132,7 +133,7 @@ def _occurrence(tx: Tx, firing: Firing) -> tuple[RoutineRun, _Texts]:
     values = {**used, **values}
     run_id = _occurrence_id(tx, firing)
     key = (
-        dedup.schedule_key(routine_id=routine.id, trigger_id=slot.trigger_id, slot_at=slot.at)
+        _slot_key(routine, slot)
         if slot
         else dedup.manual_key(routine_id=routine.id, key=dedup.checked_key(firing.key) or run_id)
     )
@@ -155,6 +156,11 @@ def _occurrence(tx: Tx, firing: Firing) -> tuple[RoutineRun, _Texts]:
         title=template.render(routine.task_title, values) if routine.task_title is not None else None,
         description=template.render(routine.task_description or "", values),
     )
+
+
+def _slot_key(routine: Routine, slot: Slot) -> str:
+    spell = dedup.second_key if slot.at % MINUTE_MS else dedup.schedule_key
+    return spell(routine_id=routine.id, trigger_id=slot.trigger_id, slot_at=slot.at)
 
 
 def _texts_of(routine: Routine) -> tuple[str, ...]:

@@ -23,17 +23,21 @@ from kandev_sched.domain.routines import (
 )
 from kandev_sched.domain.schedules import Trigger
 from kandev_sched.domain.workspaces import Permission
-from kandev_sched.flow.arming import is_used_up, set_aside
+from kandev_sched.flow.arming import has_fired, is_used_up, set_aside
 from kandev_sched.flow.firing import Firing, Refusal, Slot, fire
-from kandev_sched.policy import catchup
+from kandev_sched.policy import catchup, zones
 from kandev_sched.policy.catchup import CatchUp
 from kandev_sched.policy.exclusion import excluded_by
 from kandev_sched.policy.permission import why_denied
-from kandev_sched.policy.timing import timing_of
-from kandev_sched.store import calendars, routines, triggers, workspaces
+from kandev_sched.policy.timing import millis, timing_of
+from kandev_sched.store import calendars, routines, supervision, triggers, workspaces
 from kandev_sched.store.db import Database, Reader, Tx
 
 Work = Callable[[Tx], object]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime
+
 log = logging.getLogger("kandev_sched.ticker")
 # So many triggers are committed together: a thousand that are due at once cost few syncs, and a claim
 # meanwhile waits for one group only.
@@ -44,12 +48,19 @@ def fire_due(db: Database, *, window_s: int) -> int:
     """Fire everything that is due; how many triggers moved. A bad one is set aside, the others go on."""
     moved = 0
     while due := db.read(lambda reader: triggers.due(reader, now=db.host.now(), limit=GROUP)):
-        results = db.write_each([_firing_of(trigger, window_s) for trigger in due])
-        for trigger, error in zip(due, results, strict=True):
+        results = db.write_each([_note_clock, *(_firing_of(trigger, window_s) for trigger in due)])
+        for trigger, error in zip(due, results[1:], strict=True):
             if error is not None:
                 _cope(db, trigger, error)
         moved += len(due)
     return moved
+
+
+def _note_clock(tx: Tx) -> None:
+    """What fires now moves the clock's high-water mark: a step back must be seen, however soon it comes."""
+    row = supervision.state(tx)
+    if row is not None and row.seen_at < tx.now:
+        supervision.set_seen(tx)
 
 
 def _firing_of(trigger: Trigger, window_s: int) -> Work:
@@ -68,15 +79,19 @@ def _cope(db: Database, trigger: Trigger, error: BaseException) -> None:
 def fire_trigger(tx: Tx, trigger: Trigger, *, window_s: int) -> None:
     """All due slots of one trigger: their routine runs, their wakeups and the new `next_run_at`."""
     routine = routines.by_id(tx, trigger.routine_id)
-    if routine is None or routine.status is not RoutineStatus.ACTIVE or trigger.next_run_at is None:
+    is_live = routine is not None and routine.status is RoutineStatus.ACTIVE and trigger.enabled
+    if routine is None or not is_live or trigger.next_run_at is None:
         triggers.advance(tx, trigger, next_run_at=None, fired_at=None, count=0)
         return
     scope = _scope_of(tx, trigger)
     plan = plan_of(trigger, routine, now=tx.now)
-    fires = [(slot_at, _refusal(scope, slot_at)) for slot_at in plan.fires]
+    # What fired before the clock stepped back, or before a spread grew, counts neither again nor as new.
+    unfired = [slot_at for slot_at in plan.fires if not has_fired(tx, trigger, slot_at)]
+    fires = [(slot_at, _refusal(scope, slot_at)) for slot_at in unfired]
     if not _advance(tx, trigger, fires):
         return  # an edit or another ticker came first
     _record_missed(tx, trigger, routine, plan)
+    _record_skipped(tx, trigger, routine)
     for slot_at, refusal in _in_order(routine, fires):
         slot = _slot(trigger, plan, slot_at)
         firing = Firing(
@@ -95,13 +110,14 @@ def plan_of(trigger: Trigger, routine: Routine, *, now: int) -> CatchUp:
     """Which of the slots from `next_run_at` to now fire; the work is bounded, whatever the outage."""
     assert trigger.next_run_at is not None
     wanted = catchup.slots_wanted(routine.catch_up_policy, catch_up_max=routine.catch_up_max)
-    due = timing_of(trigger).due(trigger.next_run_at - 1, now, wanted)
+    timing = timing_of(trigger)
+    due = timing.due(trigger.next_run_at - 1, now, wanted)
     if due is None:
         return CatchUp()  # the projection was wrong by hand: nothing is due
     return catchup.decide(
         routine.catch_up_policy,
         due,
-        now=now,
+        now=now - timing.offset_ms,  # slots are nominal: the spread is no lateness
         catch_up_max=routine.catch_up_max,
         misfire_grace_s=routine.misfire_grace_s,
         max_age_s=routine.catch_up_max_age_s,
@@ -190,6 +206,44 @@ def _record_missed(tx: Tx, trigger: Trigger, routine: Routine, plan: CatchUp) ->
             finished_at=tx.now,
             trigger_generation=trigger.generation,
         ),
+    )
+
+
+SKIPPED_LIMIT = 100
+
+
+def _record_skipped(tx: Tx, trigger: Trigger, routine: Routine) -> None:
+    """The walls that a zone's clock skipped since the slot before leave one record a gap (§3 DST)."""
+    timing = timing_of(trigger)
+    looked_at = max(trigger.created_at, trigger.last_fired_at or 0)
+    if trigger.next_run_at is None or not timing.skipped(looked_at, tx.now, 1):
+        return
+    before = timing.due(trigger.created_at, trigger.next_run_at - 1, 1)
+    since = before.newest[-1] + timing.offset_ms if before else trigger.created_at
+    gaps: dict[int, list[datetime]] = {}
+    for wall in timing.skipped(since, tx.now, SKIPPED_LIMIT):
+        gaps.setdefault(millis(zones.gap_at(wall, zones.zone(trigger.zone)).at), []).append(wall)
+    for walls in gaps.values():
+        routines.add_run(tx, _skipped(tx, trigger, routine, walls))
+
+
+def _skipped(tx: Tx, trigger: Trigger, routine: Routine, walls: list[datetime]) -> RoutineRun:
+    first, last, count = walls[0], walls[-1], len(walls)
+    which = f"{first:%Y-%m-%d %H:%M}" + (f" to {last:%H:%M} ({count} slots)" if count > 1 else "")
+    verb = "do" if count > 1 else "does"
+    return RoutineRun(
+        id=tx.new_id("rr"),
+        workspace_id=routine.workspace_id,
+        routine_id=routine.id,
+        trigger_id=trigger.id,
+        source=FireSource.CRON,
+        status=RoutineRunStatus.SKIPPED,
+        reason=f"{which} {verb} not exist in {trigger.zone}: the clock skips {'them' if count > 1 else 'it'}",
+        fired_at=tx.now,
+        trigger_payload={},
+        generation=routine.generation,
+        finished_at=tx.now,
+        trigger_generation=trigger.generation,
     )
 
 

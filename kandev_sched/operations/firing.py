@@ -7,6 +7,7 @@ from kandev_sched.domain.record import Record
 from kandev_sched.domain.routines import FireSource
 from kandev_sched.domain.schedules import TriggerKind
 from kandev_sched.domain.wakeups import WakeupRequest, WakeupSource
+from kandev_sched.domain.workspaces import Permission
 from kandev_sched.flow.dispatch import request_wakeup
 from kandev_sched.flow.firing import Fired, Firing, fire
 from kandev_sched.operations import lookup
@@ -34,6 +35,7 @@ def fire_routine(tx: Tx, command: FireRoutine, settings: Settings) -> Fired:
     """A manual fire is an occurrence of its own and never moves the schedule (S1 Manual Run now)."""
     workspace = lookup.workspace_for_writing(tx, command.workspace)
     routine = lookup.the_routine(tx, workspace, command.routine)
+    principal = lookup.acting_principal(tx, workspace.id, Permission.RUNS_EXECUTE)
     for name, value in command.variables.items():
         checked_text(f"value of {name}", value)
     zones = {t.zone for t in triggers.of_routine(tx, routine.id) if t.kind is TriggerKind.SCHEDULE}
@@ -43,6 +45,7 @@ def fire_routine(tx: Tx, command: FireRoutine, settings: Settings) -> Fired:
         provided=command.variables,
         key=command.key,
         zone=zones.pop() if len(zones) == 1 else "UTC",
+        principal_id=principal.id,
         window_s=settings.coalesce_window_s,
     )
     return fire(tx, firing)

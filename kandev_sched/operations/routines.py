@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kandev_sched.domain.errors import Conflict, Invalid
+from kandev_sched.domain.errors import Conflict, Invalid, SchedError
 from kandev_sched.domain.plain import from_plain
 from kandev_sched.domain.record import Record, field_types
 from kandev_sched.domain.routines import (
@@ -14,7 +14,7 @@ from kandev_sched.domain.routines import (
     VariableType,
 )
 from kandev_sched.domain.schedules import Trigger
-from kandev_sched.flow.arming import arm
+from kandev_sched.flow.arming import arm, set_aside
 from kandev_sched.flow.settle import cancel_request
 from kandev_sched.operations import lookup
 from kandev_sched.operations.resources import (
@@ -182,7 +182,10 @@ def _with_status(tx: Tx, routine: Routine, status: RoutineStatus) -> Routine:
         return routine
     changed = routine.replace(status=status)
     for trigger in triggers.of_routine(tx, routine.id):
-        triggers.set_next(tx, trigger.id, arm(trigger, changed, now=tx.now))
+        try:
+            triggers.set_next(tx, trigger.id, arm(trigger, changed, now=tx.now))
+        except SchedError as error:
+            set_aside(tx, trigger, error.message)
     activity.record(
         tx,
         f"routine_{status}",

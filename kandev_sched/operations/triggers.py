@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kandev_sched.domain.errors import Invalid
 from kandev_sched.domain.record import Record
-from kandev_sched.domain.routines import Routine
-from kandev_sched.domain.schedules import Trigger, TriggerKind
+from kandev_sched.domain.routines import Routine, RoutineStatus
+from kandev_sched.domain.schedules import Syntax, Trigger, TriggerKind
 from kandev_sched.domain.workspaces import Permission
-from kandev_sched.flow.arming import arm
+from kandev_sched.flow.arming import arm, has_fired, is_used_up
 from kandev_sched.operations import lookup
 from kandev_sched.operations.resources import definition_of_trigger, note_revision, refuse_stale
 from kandev_sched.operations.schedules import Schedule, defined
@@ -45,17 +46,35 @@ def add_trigger_to(tx: Tx, routine: Routine, schedule: Schedule | None) -> Trigg
         updated_at=tx.now,
     )
     if schedule is not None:
-        trigger = defined(tx, trigger, schedule).replace(principal_id=_scope(tx, routine))
-    trigger = trigger.replace(next_run_at=arm(trigger, routine, now=tx.now), observed_generation=1)
+        trigger = defined(tx, trigger, schedule).replace(principal_id=_scope(tx, routine.workspace_id))
+        _refuse_ended(trigger, now=tx.now)
+    trigger = trigger.replace(next_run_at=_armed(tx, trigger, routine), observed_generation=1)
     triggers.add(tx, trigger)
     note_revision(tx, trigger.id, 1, definition_of_trigger(tx, trigger))
     tx.wake_supervisor()
     return trigger
 
 
-def _scope(tx: Tx, routine: Routine) -> str:
+def _scope(tx: Tx, workspace_id: str) -> str:
     """The execution scope is snapshotted when a trigger is enabled, or changed while enabled (S1)."""
-    return lookup.acting_principal(tx, routine.workspace_id, Permission.RUNS_EXECUTE).id
+    return lookup.acting_principal(tx, workspace_id, Permission.RUNS_EXECUTE).id
+
+
+def _refuse_ended(trigger: Trigger, *, now: int) -> None:
+    """A single instant may have passed; a schedule that recurs must have a slot to come."""
+    if trigger.syntax is not Syntax.ONCE and timing_of(trigger).next_fire(now) is None:
+        hint = "look at its year and its end"
+        raise Invalid(f"{trigger.expression!r:.60} never fires from now on", hint=hint)
+
+
+def _armed(tx: Tx, trigger: Trigger, routine: Routine) -> int | None:
+    """As `arm`. A single instant that has passed without an occurrence is due: its policy says what then."""
+    at = arm(trigger, routine, now=tx.now)
+    may_fire = trigger.enabled and routine.status is RoutineStatus.ACTIVE and not is_used_up(trigger)
+    if at is None and may_fire and trigger.syntax is Syntax.ONCE:
+        passed = timing_of(trigger).next_fire(0)
+        return None if passed is None or has_fired(tx, trigger, passed) else passed
+    return at
 
 
 class SetTrigger(Record):
@@ -79,6 +98,8 @@ def set_trigger(tx: Tx, command: SetTrigger) -> Trigger:
     changed = trigger if command.schedule == Schedule() else defined(tx, trigger, command.schedule)
     if command.enabled is not None:
         changed = changed.replace(enabled=command.enabled)
+    if command.enabled and changed.kind is TriggerKind.SCHEDULE:  # to enable is to take it over
+        changed = changed.replace(principal_id=_scope(tx, changed.workspace_id))
     return trigger if changed == trigger else save_trigger(tx, trigger, changed)
 
 
@@ -87,9 +108,11 @@ def save_trigger(tx: Tx, before: Trigger, changed: Trigger) -> Trigger:
     routine = routines.by_id(tx, before.routine_id)
     assert routine is not None
     if changed.enabled and changed.kind is TriggerKind.SCHEDULE:
-        changed = changed.replace(principal_id=_scope(tx, routine))
+        changed = changed.replace(principal_id=_scope(tx, routine.workspace_id))
     if _moves(before, changed):
-        changed = changed.replace(next_run_at=arm(changed, routine, now=tx.now))
+        changed = changed.replace(next_run_at=_armed(tx, changed, routine))
+    elif changed.next_run_at is not None and before.spread_s != changed.spread_s:
+        changed = changed.replace(next_run_at=_respread(changed.next_run_at, before, changed))
     triggers.save(tx, changed)
     note_revision(tx, before.id, before.generation + 1, definition_of_trigger(tx, changed))
     tx.wake_supervisor()
@@ -99,13 +122,18 @@ def save_trigger(tx: Tx, before: Trigger, changed: Trigger) -> Trigger:
 
 
 _TIMING = ("syntax", "expression", "zone", "enabled", "start_at", "end_at", "max_fires")
-_TIMING_TOO = ("on_gap", "on_repeat", "spread_s")
+_TIMING_TOO = ("on_gap", "on_repeat")
 
 
 def _moves(before: Trigger, changed: Trigger) -> bool:
     """Whether the slots are other ones now: only then is the next one computed anew, from now."""
     names = (*_TIMING, *_TIMING_TOO)
     return any(getattr(before, name) != getattr(changed, name) for name in names)
+
+
+def _respread(next_run_at: int, before: Trigger, changed: Trigger) -> int:
+    """The same slot, fired elsewhere inside the spread: none comes twice and none is lost."""
+    return next_run_at - timing_of(before).offset_ms + timing_of(changed).offset_ms
 
 
 def delete_trigger(tx: Tx, trigger: Trigger) -> None:
@@ -159,7 +187,17 @@ def slots_of(reader: Reader, trigger: Trigger, *, now: int, until: int, limit: i
 
     slots = timing.slots(now, until, limit)
     fires = [coming(slot + timing.offset_ms, excluded_by(named, slot)) for slot in slots]
-    return _skipped(trigger, timing, coming, now=now, until=until, limit=limit) + fires[:left]
+    return _skipped(trigger, timing, coming, now=now, until=until, limit=limit) + _at_most(fires, left)
+
+
+def _at_most(fires: list[ComingFire], left: int | None) -> list[ComingFire]:
+    """Until so many have fired; a slot that is left out does not count."""
+    kept: list[ComingFire] = []
+    for fire in fires:
+        if left is not None and sum(coming.skipped_reason is None for coming in kept) >= left:
+            break
+        kept.append(fire)
+    return kept
 
 
 def _skipped(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kandev_sched.domain.errors import Invalid
-from kandev_sched.domain.instant import MINUTE_MS, rfc3339
+from kandev_sched.domain.instant import MINUTE_MS, SECOND_MS, rfc3339
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +25,11 @@ _NAMESPACE_URL = bytes.fromhex("6ba7b8119dad11d180b400c04fd430c8")
 def schedule_key(*, routine_id: str, trigger_id: str, slot_at: int) -> str:
     """`routine:<routine>:<trigger>:<unix minute>`: one key a slot of a trigger (S0)."""
     return f"routine:{routine_id}:{trigger_id}:{slot_at // MINUTE_MS}"
+
+
+def second_key(*, routine_id: str, trigger_id: str, slot_at: int) -> str:
+    """`routine:<routine>:<trigger>:@<unix second>`: for a slot that is not on a whole minute (§2)."""
+    return f"routine:{routine_id}:{trigger_id}:@{slot_at // SECOND_MS}"
 
 
 def manual_key(*, routine_id: str, key: str) -> str:

@@ -164,7 +164,8 @@ def unarmed(reader: Reader) -> list[Trigger]:
 
 
 _SET_NEXT = Statement(
-    "UPDATE triggers SET next_run_at = :next_run_at, observed_generation = generation WHERE id = :id"
+    "UPDATE triggers SET next_run_at = :next_run_at, observed_generation = generation,"
+    " last_error = CASE WHEN :next_run_at IS NULL THEN last_error END WHERE id = :id"
 )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness import Bench, Row, machine
 
-TOPICS = ("enqueue", "claim", "pipeline", "latency", "ticker", "startup", "idle", "schedules")
+TOPICS = ("enqueue", "claim", "pipeline", "latency", "ticker", "due", "startup", "idle", "schedules")
 DEFAULT_FOLDER = "/work/tmp-bench" if os.path.isdir("/work") else "/var/tmp/sched-bench"
 
 

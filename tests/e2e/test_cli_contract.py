@@ -34,6 +34,11 @@ LISTS = [
     "inspect routine-runs",
     "inspect sessions",
     "inspect activity",
+    "routine history review",
+    "calendar list",
+    "principal list",
+    "doctor",
+    "routine backfill review --from 2026-11-01T00:00:00Z --to 2026-11-02T00:00:00Z --dry-run",
 ]
 OBJECTS = [
     "init",
@@ -90,6 +95,19 @@ OBJECTS = [
     "cron explain '*/5 * * * *'",
     "version",
     "status",
+    "workspace enable",
+    "workspace disable",
+    "routine rollback review --to 1",
+    "routine diff review",
+    "workspace member ci --role viewer",
+    "calendar add closed --date 2026-12-25",
+    "calendar show holidays",
+    "calendar set holidays --date 2026-12-26",
+    "calendar delete holidays --dry-run",
+    "calendar delete holidays --yes",
+    "principal add deputy",
+    "principal enable ci",
+    "principal disable ci",
 ]
 SILENT = {"serve"}
 
@@ -110,6 +128,9 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> tuple[Sched, dict[str, 
     sched = with_agent(Sched(tmp_path_factory.mktemp("example")), command="true")
     assert sched("profile", "add", "spare", "--command", "true").status == 0
     trigger = sched.json("trigger", "add", "review", "--cron", "0 9 * * *")["id"]
+    assert sched("routine", "set", "review", "--description", "Look at it.").status == 0
+    assert sched("principal", "add", "ci").status == 0
+    assert sched("calendar", "add", "holidays", "--date", "2026-12-25").status == 0
     task = sched.json("task", "add", "Paint the door")["id"]
     run_id = sched.json("fire", "review")["run"]["id"]
     return sched, {"trigger": trigger, "task": task, "run": run_id}

@@ -61,7 +61,6 @@ ROUTINES = ("hourly", "skipping", "always", "heavy", "heavy skipping", "once", "
 CROWD = ("none", "archive", "stop", "pause", "resume", "cancel", "assign", "move", "leave", "archive routine")
 CAPACITIES = (Capacity.ASSIGNEE, Capacity.MENTIONED, Capacity.REVIEWER, Capacity.ASSIGNEE, Capacity.NONE)
 ANY = st.integers(0, 59)
-FOCUSED = 25
 
 
 class Complaints(logging.Handler):
@@ -213,7 +212,11 @@ MEANWHILE = st.lists(st.tuples(st.sampled_from(MOMENTS), st.sampled_from(ACTIONS
 
 
 class Machine(RuleBasedStateMachine):
-    """One history."""
+    """One history. Every number from `focused` on means what is worked on just now: there the rules meet."""
+
+    focused = 25
+    names: tuple[str, ...] = NAMES
+    interferes: tuple[str, ...] = CROWD
 
     def __init__(self) -> None:
         super().__init__()
@@ -236,14 +239,13 @@ class Machine(RuleBasedStateMachine):
         return things[number % len(things)] if things else None
 
     def focus(self, number: int) -> Row | None:
-        """Every other number means whatever is worked on just now: there the rules meet."""
-        return self.pick(self.world.state.runs_in("claimed"), number) if number >= FOCUSED else None
+        return self.pick(self.world.state.runs_in("claimed"), number) if number >= self.focused else None
 
     def agent(self, number: int) -> Row:
         run = self.focus(number)
         if run is not None:
             return self.world.state.agents[run["agent_id"]]
-        return next(a for a in self.world.state.agents.values() if a["name"] == NAMES[number % len(NAMES)])
+        return next(a for a in self.world.state.agents.values() if a["name"] == self.names[number % len(self.names)])
 
     def task(self, number: int) -> Row:
         run = self.focus(number)
@@ -322,15 +324,16 @@ class Machine(RuleBasedStateMachine):
 
     def _interfere(self, act: str, run: Row, how: int) -> None:
         agent = self.world.agent(run["agent_id"])
-        match act:
+        doing = self.interferes[CROWD.index(act) % len(self.interferes)]
+        match doing:
             case "archive" if agent.archived_at is None and agent.name != "ben":
                 self.world.archive(agent)
             case "stop" | "pause" | "resume" if agent.archived_at is None:
-                getattr(self.world, act)(agent)
+                getattr(self.world, doing)(agent)
             case "cancel":
                 self.cancel_this(self.world.state.runs[run["id"]])
             case "assign" | "move" | "leave" if run["task_id"] is not None:
-                self._interfere_with_task(act, self.world.task(run["task_id"]), how)
+                self._interfere_with_task(doing, self.world.task(run["task_id"]), how)
             case "archive routine" if run["routine_id"] is not None:
                 routine = self.world.routine(run["routine_id"])
                 if routine.archived_at is None:

@@ -138,12 +138,12 @@ def test_a_long_backlog_of_a_paused_agent_costs_the_claim_nothing(world: World) 
     world.pause(busy)
     costs = []
     for _ in range(3):
-        for _ in range(100):
+        for _ in range(40):
             world.request("user", busy, policy=ConcurrencyPolicy.ALWAYS_ENQUEUE)
         assert world.claim() is None  # each run is looked at once, when its instant has come
         costs.append(_steps_of_a_claim(world))
     assert len(set(costs)) == 1
-    assert world.agent(busy).queued_count == 300
+    assert world.agent(busy).queued_count == 120
 
 
 def _steps_of_a_claim(world: World) -> int:

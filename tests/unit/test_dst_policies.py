@@ -1,4 +1,4 @@
-"""`on_gap` and `on_repeat`: what a trigger asks for where a clock skips or repeats (also: test_every_zone)."""
+"""`on_gap` and `on_repeat`: what a trigger asks for where a clock skips or repeats (and: test_every_zone)."""
 
 from __future__ import annotations
 

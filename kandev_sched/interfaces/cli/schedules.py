@@ -20,7 +20,11 @@ def announce(here: Invocation, trigger: Trigger, *, is_zone_default: bool) -> No
         return
     found = forecast_of(trigger, now=trigger.updated_at, limit=COMING)
     is_said = is_zone_default and trigger.syntax in (Syntax.CRON, Syntax.QUARTZ)
-    here.say(f"{found.sentence}{' (no --tz was given)' if is_said else ''}; the next fires:")
+    passed = "no fire is to come"
+    if trigger.next_run_at is not None:
+        passed = "it has passed, and fires late if the catch-up policy lets it"
+    coming = "the next fires:" if found.next_at else passed
+    here.say(f"{found.sentence}{' (no --tz was given)' if is_said else ''}; {coming}")
     for line in lines_of(here, found):
         here.say(line)
 

@@ -20,14 +20,14 @@ from kandev_sched.store.shared import SharedDatabase
 CALLERS = (1, 8, 32)
 TARGETS = {1: 0.5, 32: 2.0}
 Target = tuple[str, Task | None]
+Series = dict[str, list[float]]
 
 
 def run(bench: Bench) -> None:
     """Interleaved rounds of: bare, then each number of callers; to many tasks, and to one agent."""
     counts = {callers: bench.pick(400, 100) * (1 if callers == 1 else 4) for callers in CALLERS}
     rounds = bench.pick(9, 3)
-    rates: dict[str, list[float]] = {}
-    waits: dict[str, list[float]] = {}
+    rates, waits, cpu_us = Series(), Series(), Series()
     with bench.scratch() as folder, shared(folder) as db:
         agents = add_agents(db, 64)
         targets = iter(add_tasks(db, agents, rounds * sum(counts.values())))
@@ -37,11 +37,11 @@ def run(bench: Bench) -> None:
             rates.setdefault("bare", []).append(bare.rate(counts[1]))
             for callers, count in counts.items():
                 work: list[Target] = [next(targets) for _ in range(count)]
-                _measure(db, f"{callers} callers, own tasks", callers, work, rates, waits)
+                _measure(db, f"{callers} callers, own tasks", callers, work, rates, waits, cpu_us)
                 one: list[Target] = [("agent-0", None)] * count
-                _measure(db, f"{callers} callers, one agent", callers, one, rates, waits)
+                _measure(db, f"{callers} callers, one agent", callers, one, rates, waits, cpu_us)
         bare.close()
-    _report(bench, rates, waits)
+    _report(bench, rates, waits, cpu_us)
 
 
 def _measure(
@@ -49,10 +49,13 @@ def _measure(
     case: str,
     callers: int,
     work: list[Target],
-    rates: dict[str, list[float]],
-    waits: dict[str, list[float]],
+    rates: Series,
+    waits: Series,
+    cpu_us: Series,
 ) -> None:
+    used = time.process_time()
     rate, waited = enqueue_rate(db, callers, work)
+    cpu_us.setdefault(case, []).append((time.process_time() - used) / len(work) * 1e6)
     rates.setdefault(case, []).append(rate)
     waits.setdefault(case, []).extend(waited)
 
@@ -115,7 +118,7 @@ class Bare:
         self._connection.close()
 
 
-def _report(bench: Bench, rates: dict[str, list[float]], waits: dict[str, list[float]]) -> None:
+def _report(bench: Bench, rates: Series, waits: Series, cpu_us: Series) -> None:
     bare = bench.row("bare apsw, 1 commit an insert", rates.pop("bare"), "1/s")
     for case, values in rates.items():
         factor = TARGETS.get(int(case.split()[0])) if case.endswith("own tasks") else None
@@ -127,6 +130,8 @@ def _report(bench: Bench, rates: dict[str, list[float]], waits: dict[str, list[f
             target=f">= {factor:g} x bare" if factor else "",
             met=partial(le, factor * bare) if factor else None,
             times_bare=round(ratio, 3),
+            cpu_us=round(statistics.median(cpu_us[case]), 1),
+            best_cpu_us=round(min(cpu_us[case]), 1),
         )
     for case, values in waits.items():
         bench.row(f"{case}: wait for the ack", values, "ms")

@@ -50,11 +50,11 @@ def _grow_to(db: SharedDatabase, size: int) -> None:
         "next_run_at": f"{now_ms() + DAY_MS} + i * 30000",
     }
     with bulk(db) as connection:
-        _copy(connection, "routines", size // PER_ROUTINE, routine)
-        _copy(connection, "triggers", size, trigger)
+        copy_rows(connection, "routines", size // PER_ROUTINE, routine)
+        copy_rows(connection, "triggers", size, trigger)
 
 
-def _copy(connection: apsw.Connection, table: str, count: int, changed: dict[str, str]) -> None:
+def copy_rows(connection: apsw.Connection, table: str, count: int, changed: dict[str, str]) -> None:
     """Fill up to `count` copies of the table's first row, with `changed` as SQL of the number `i`."""
     names = [str(row[1]) for row in connection.execute(f"PRAGMA table_info({table})").fetchall()]
     values = ", ".join(changed.get(name, name) for name in names)
