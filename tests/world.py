@@ -10,14 +10,16 @@ import itertools
 import json
 import threading
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from kandev_sched.domain.activity import Activity, InboxItem
 from kandev_sched.domain.agents import Agent, ExecutorKind
+from kandev_sched.domain.calendars import Calendar
 from kandev_sched.domain.host import spell_id
 from kandev_sched.domain.payloads import decode
-from kandev_sched.domain.routines import FireSource, Routine, RoutineRun
+from kandev_sched.domain.routines import FireSource, Routine, RoutineRun, RoutineRunStatus
 from kandev_sched.domain.runs import Run, RunStep, Session
 from kandev_sched.domain.schedules import Trigger
 from kandev_sched.domain.settings import Settings
@@ -39,6 +41,7 @@ from kandev_sched.launch.executor import (
     Observation,
 )
 from kandev_sched.operations import agents as agent_operations
+from kandev_sched.operations import calendars as calendar_operations
 from kandev_sched.operations import firing as firing_operations
 from kandev_sched.operations import lookup
 from kandev_sched.operations import routines as routine_operations
@@ -78,6 +81,11 @@ TASK_SOURCES = (
 COORDINATOR_SOURCES = (WakeupSource.AGENT_ERROR, WakeupSource.BUDGET_ALERT)
 
 
+def ms(text: str) -> int:
+    """`2026-12-01T09:00:00Z` as milliseconds; any offset will do."""
+    return round(datetime.fromisoformat(text).timestamp() * SECOND)
+
+
 class FakeHost:
     """A machine whose clock and chance the test sets. Ids count upwards, so they sort as made."""
 
@@ -86,6 +94,7 @@ class FakeHost:
         self._monotonic = 1000.0
         self._numbers = itertools.count(1)
         self.chances: list[float] = []
+        self.person = "tester"
 
     def now(self) -> int:
         return self._now
@@ -97,7 +106,7 @@ class FakeHost:
         return spell_id(prefix, START, next(self._numbers))
 
     def user(self) -> str:
-        return "tester"
+        return self.person
 
     def uniform(self, low: float, high: float) -> float:
         """The next scripted chance, 0 when none is left."""
@@ -415,13 +424,79 @@ class World:
         **fields: Any,
     ) -> Routine:
         """A routine of the agent, lightweight unless `task_title` is given; `cron` is its schedule."""
-        schedule = Schedule(cron=cron, zone=zone) if cron else None
+        schedule = fields.pop("schedule", Schedule(cron=cron, zone=zone) if cron else None)
         command = routine_operations.AddRoutine(
             name=name, agent=agent.name, workspace=self._workspace_of(agent), schedule=schedule, **fields
         )
         return self.db.write(lambda tx: routine_operations.add_routine(tx, command)).routine
 
+    def given_trigger(self, routine: Routine, **schedule: Any) -> Trigger:
+        """Another trigger of the routine."""
+        asked = Schedule(**schedule)
+        return self.db.write(lambda tx: trigger_operations.add_trigger_to(tx, routine, asked))
+
+    def given_calendar(self, name: str, **fields: Any) -> Calendar:
+        """A calendar of the default workspace."""
+        command = calendar_operations.AddCalendar(name=name, **fields)
+        return self.db.write(lambda tx: calendar_operations.add_calendar(tx, command))
+
     # --- when -----------------------------------------------------------------------------------
+
+    def set_trigger(
+        self,
+        trigger: Trigger,
+        *,
+        enabled: bool | None = None,
+        if_match: str | None = None,
+        workspace: str = "default",
+        **schedule: Any,
+    ) -> Trigger:
+        """Somebody changes a trigger."""
+        command = trigger_operations.SetTrigger(
+            workspace=workspace,
+            trigger=trigger.id,
+            enabled=enabled,
+            if_match=if_match,
+            schedule=Schedule(**schedule),
+        )
+        return self.db.write(lambda tx: trigger_operations.set_trigger(tx, command))
+
+    def set_routine(self, routine: Routine, **fields: Any) -> Routine:
+        """Somebody changes a routine."""
+        command = routine_operations.SetRoutine(
+            workspace=self._workspace_of(routine), routine=routine.id, **fields
+        )
+        return self.db.write(lambda tx: routine_operations.set_routine(tx, command))
+
+    def pause_routine(self, routine: Routine, note: str | None = None) -> Routine:
+        """Somebody pauses the routine."""
+        return self.db.write(
+            lambda tx: routine_operations.pause_routine(
+                tx, _required(routines.by_id(tx, routine.id)), note=note
+            )
+        )
+
+    def resume_routine(self, routine: Routine) -> Routine:
+        """Somebody lets the routine go on."""
+        return self.db.write(
+            lambda tx: routine_operations.resume_routine(tx, _required(routines.by_id(tx, routine.id)))
+        )
+
+    def finish_all(self) -> None:
+        """Everything that can start starts and ends well."""
+        while self.process_all():
+            for ref in self.machine.running():
+                self.machine.finish(ref)
+            self.attend()
+
+    def live_until(self, at: int, *, works: bool = True) -> None:
+        """Time passes as a supervisor lives it: each slot ticks when it is due, its agents end at once."""
+        while (due := self.db.read(ticking.next_due_at)) is not None and due <= at:
+            self.advance(max(due - self.now, 0) / SECOND)
+            self.tick()
+            if works:
+                self.finish_all()
+        self.advance((at - self.now) / SECOND)
 
     def request(
         self,
@@ -769,6 +844,40 @@ class World:
             )
         )
         return sorted(found, key=lambda occurrence: (occurrence.scheduled_for_at or 0, occurrence.id))
+
+    def fired_slots(self, routine: Routine) -> list[int]:
+        """The slots of the routine that led to anything but a missed record, in time order."""
+        return [
+            occurrence.scheduled_for_at
+            for occurrence in self.routine_runs_of(routine)
+            if occurrence.scheduled_for_at is not None
+            and occurrence.status not in (RoutineRunStatus.MISSED, RoutineRunStatus.EXCLUDED)
+        ]
+
+    def missed_of(self, routine: Routine) -> list[RoutineRun]:
+        """The missed records of the routine."""
+        return [o for o in self.routine_runs_of(routine) if o.status is RoutineRunStatus.MISSED]
+
+    def trigger_of(self, routine: Routine) -> Trigger:
+        """The only trigger of the routine."""
+        (trigger,) = self.triggers_of(routine)
+        return trigger
+
+    def coming(
+        self, *, hours: float = 24, routine: Routine | None = None, n: int = 100, after: int | None = None
+    ) -> list[trigger_operations.ComingFire]:
+        """What `sched next` shows."""
+        begin = self.now if after is None else after
+        return self.db.read(
+            lambda reader: trigger_operations.coming_fires(
+                reader,
+                workspace="default",
+                now=begin,
+                until=begin + round(hours * HOUR),
+                routine=routine.name if routine else None,
+                limit=n,
+            )
+        )
 
     def triggers_of(self, routine: Routine) -> list[Trigger]:
         """The triggers of the routine, oldest first."""

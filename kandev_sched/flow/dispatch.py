@@ -73,7 +73,9 @@ def _give_run(
     tx: Tx, request: WakeupRequest, *, policy: ConcurrencyPolicy, window_s: int, principal_id: str | None
 ) -> Dispatched:
     """The run that takes the request, made or grown; the request's own row is the caller's to write."""
-    in_flight = runs.in_flight(tx, agent_id=request.agent_id, task_id=request.task_id)
+    in_flight = runs.in_flight(
+        tx, agent_id=request.agent_id, task_id=request.task_id, routine_id=request.routine_id
+    )
     match decide(request, in_flight, policy=policy):
         case Fresh():
             window_s = window_s if waits_for_window(request) else 0
@@ -159,8 +161,8 @@ def follow_up(tx: Tx, ended: Run, requests: Sequence[WakeupRequest], *, not_befo
 
 
 def _queued_run_for(tx: Tx, ended: Run, requests: Sequence[WakeupRequest]) -> Run | None:
-    in_flight = runs.in_flight(tx, agent_id=ended.agent_id, task_id=ended.task_id)
     routine_ids = {request.routine_id for request in requests if request.routine_id}
+    in_flight = runs.in_flight(tx, agent_id=ended.agent_id, task_id=ended.task_id, routine_id=None)
     for run in sorted(in_flight, key=lambda run: (run.requested_at, run.id)):
         fits = not routine_ids or run.routine_id is None or routine_ids == {run.routine_id}
         if run.id != ended.id and run.status == "queued" and fits:

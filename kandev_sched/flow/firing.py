@@ -9,7 +9,13 @@ from __future__ import annotations
 from kandev_sched.domain.errors import Conflict
 from kandev_sched.domain.instant import MINUTE_MS
 from kandev_sched.domain.record import Record
-from kandev_sched.domain.routines import FireSource, RoutineRun, RoutineRunStatus, RoutineStatus
+from kandev_sched.domain.routines import (
+    ConcurrencyPolicy,
+    FireSource,
+    RoutineRun,
+    RoutineRunStatus,
+    RoutineStatus,
+)
 from kandev_sched.domain.tasks import Task, TaskState
 from kandev_sched.domain.wakeups import Capacity, Ending, WakeupRequest, WakeupSource, WakeupStatus
 from kandev_sched.flow.dispatch import request_wakeup
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
     from kandev_sched.flow.dispatch import Dispatched
     from kandev_sched.store.db import Tx
 
+QUEUED_LIMIT = 25
 ROUTINE_WORKFLOW = "routine"  # the hidden workflow of heavy routines; its tasks count as Office
 
 
@@ -86,6 +93,9 @@ def fire(tx: Tx, firing: Firing) -> Fired:
     refusal = firing.refusal or _refuse_gone(tx, firing)
     if refusal is not None:
         return _refuse(tx, occurrence, refusal)
+    refusal = _refuse_more(tx, firing)
+    if refusal is not None:
+        return _refuse(tx, occurrence, refusal)
     active = routines.active_run(tx, routine_id=routine.id, fingerprint=occurrence.dispatch_fingerprint)
     routines.add_run(tx, occurrence)
     verdict = decide_fire(routine.concurrency_policy, is_active=active is not None)
@@ -109,6 +119,19 @@ def _refuse_gone(tx: Tx, firing: Firing) -> Refusal | None:
         name = firing.routine.name
         raise Conflict(f"the agent of routine {name} is archived", hint=f"sched routine set {name} --agent …")
     return Refusal(status=RoutineRunStatus.CANCELLED, reason="agent_gone")
+
+
+def _refuse_more(tx: Tx, firing: Firing) -> Refusal | None:
+    """Under always_enqueue slots do not pile up without end while the agent is busy (behaviour.md §3)."""
+    is_piling = (
+        firing.source is FireSource.CRON
+        and firing.routine.concurrency_policy is ConcurrencyPolicy.ALWAYS_ENQUEUE
+        and routines.count_queued_runs(tx, firing.routine.id) >= QUEUED_LIMIT
+    )
+    if not is_piling:
+        return None
+    reason = f"always_enqueue: {QUEUED_LIMIT} runs of the routine are queued"
+    return Refusal(status=RoutineRunStatus.SKIPPED, reason=reason)
 
 
 def _refuse(tx: Tx, occurrence: RoutineRun, refusal: Refusal) -> Fired:
@@ -190,9 +213,11 @@ def _occurrence_id(tx: Tx, firing: Firing) -> str:
 
 def _existing(tx: Tx, occurrence: RoutineRun) -> Fired | None:
     assert occurrence.idempotency_key is not None
-    found = routines.run_by_id(tx, occurrence.id) or routines.run_by_key(
-        tx, routine_id=occurrence.routine_id, key=occurrence.idempotency_key
-    )
+    if occurrence.trigger_id is not None:  # its id and its key say the same
+        found = routines.run_by_id(tx, occurrence.id)
+    else:
+        key = occurrence.idempotency_key
+        found = routines.run_by_key(tx, routine_id=occurrence.routine_id, key=key)
     return None if found is None else fired_before(tx, found)
 
 

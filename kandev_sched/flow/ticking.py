@@ -136,11 +136,10 @@ def _scope_of(tx: Tx, trigger: Trigger) -> _Scope:
     workspace = workspaces.by_id(tx, trigger.workspace_id)
     assert workspace is not None
     principal = workspaces.principal(tx, trigger.principal_id) if trigger.principal_id else None
-    named = [
-        calendar
-        for calendar in calendars.of_workspace(tx, workspace.id)
-        if calendar.id in trigger.calendar_ids
-    ]
+    named: list[Calendar] = []
+    if trigger.calendar_ids:
+        known = calendars.of_workspace(tx, workspace.id)
+        named = [calendar for calendar in known if calendar.id in trigger.calendar_ids]
     return _Scope(denied=why_denied(principal, workspace, Permission.RUNS_EXECUTE), calendars=tuple(named))
 
 

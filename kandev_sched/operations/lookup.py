@@ -37,6 +37,12 @@ def the_workspace(reader: Reader, name: str) -> Workspace:
     return found
 
 
+def zone_shown(reader: Reader, name: str) -> str | None:
+    """The zone in which a workspace reads the clock; None when it has set none."""
+    workspace = workspaces.by_name(reader, name)
+    return None if workspace is None or workspace.time_zone == "UTC" else workspace.time_zone
+
+
 def workspace_for_writing(tx: Tx, name: str) -> Workspace:
     """As `the_workspace`; the default workspace is made on first use."""
     if name == DEFAULT_WORKSPACE and workspaces.by_name(tx, name) is None:

@@ -79,12 +79,6 @@ def _saved(tx: Tx, workspace: Workspace) -> Workspace:
     return workspace.replace(updated_at=tx.now)
 
 
-def zone_shown(reader: Reader, name: str) -> str | None:
-    """The zone in which a workspace reads the clock; None when it has set none."""
-    workspace = workspaces.by_name(reader, name)
-    return None if workspace is None or workspace.time_zone == "UTC" else workspace.time_zone
-
-
 def list_workspaces(reader: Reader) -> list[Workspace]:
     """All workspaces, by name."""
     return workspaces.every(reader)

@@ -200,3 +200,14 @@ _LAST_RUN = Sql(
 def last_run(reader: Reader, routine_id: str) -> RoutineRun | None:
     """The newest occurrence of a routine."""
     return reader.one(_LAST_RUN, routine_id=routine_id)
+
+
+_QUEUED = Statement(
+    "SELECT count(DISTINCT w.run_id) FROM wakeup_requests w JOIN runs r ON r.id = w.run_id"
+    " WHERE w.routine_id = :routine_id AND w.finished_at IS NULL AND r.status = 'queued'"
+)
+
+
+def count_queued_runs(reader: Reader, routine_id: str) -> int:
+    """How many runs of a routine wait in the queue."""
+    return int(reader.value(_QUEUED, routine_id=routine_id))

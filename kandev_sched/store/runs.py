@@ -32,14 +32,18 @@ def by_id(reader: Reader, run_id: str) -> Run | None:
 
 _IN_FLIGHT = Sql(
     "SELECT * FROM runs WHERE agent_id = :agent_id AND task_id IS :task_id"
-    " AND status IN ('queued', 'claimed')",
+    " AND status IN ('queued', 'claimed')"
+    " AND (:routine_id IS NULL OR routine_id IS NULL OR routine_id = :routine_id)",
     Run,
 )
 
 
-def in_flight(reader: Reader, *, agent_id: str, task_id: str | None) -> list[Run]:
-    """The queued and claimed runs of an agent in one scope: a task, or taskless."""
-    return reader.all(_IN_FLIGHT, agent_id=agent_id, task_id=task_id)
+def in_flight(reader: Reader, *, agent_id: str, task_id: str | None, routine_id: str | None) -> list[Run]:
+    """The queued and claimed runs of an agent in one scope: a task, or taskless.
+
+    With a routine, those of other routines are left out: an agent may have hundreds, and none may be joined.
+    """
+    return reader.all(_IN_FLIGHT, agent_id=agent_id, task_id=task_id, routine_id=routine_id)
 
 
 # Behaviour.md §2 Claim. The outer query walks agents that may claim now and have a run to claim (index

@@ -109,7 +109,7 @@ def test_an_agent_that_reports_half_a_character_holds_nothing_up(sched: Sched) -
     from .support import with_agent
 
     agent = sched.home / "agent"
-    agent.write_text("#!/bin/sh\necho '{\"summary\": \"half \\ud800 done\"}'\n")
+    agent.write_text('#!/bin/sh\necho \'{"summary": "half \\ud800 done"}\'\n')
     agent.chmod(0o755)
     with_agent(sched, command=str(agent))
     run_id = sched.json("fire", "review")["run"]["id"]

@@ -379,10 +379,11 @@ class Machine(RuleBasedStateMachine):
             raise Broken(f"I9: request {given.request.id} was accepted and is not there")
 
     def fire(self, which: int, how: int) -> None:
-        """By hand, perhaps with a key that was used; refused for a routine that is not active."""
+        """By hand, perhaps with a key that was used; refused where nothing may be fired."""
         routine = self.routine(which)
         agent = self.world.state.agents[routine["agent_id"]]
-        if routine["status"] == "active" and agent["archived_at"] is None:
+        is_open = self.world.state.workspaces[routine["workspace_id"]]["enabled"]
+        if routine["status"] == "active" and agent["archived_at"] is None and is_open:
             key = (None, None, "again", f"fire:{next(self.keys)}")[how % 4]
             who = ("you", "them")[how // 4 % 2]
             self.world.fire(self.world.routine(routine["id"]), key=key, who=who)

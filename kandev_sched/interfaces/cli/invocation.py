@@ -167,6 +167,6 @@ class Invocation:
             return "UTC" if self.options.is_utc else self.options.show_tz
         if not os.path.exists(self.config.database):
             return None
-        from kandev_sched.operations.workspaces import zone_shown
+        from kandev_sched.operations.lookup import zone_shown
 
         return self.read(lambda reader: zone_shown(reader, self.workspace))
