@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from kandev_sched.domain.tasks import Task
     from kandev_sched.domain.wakeups import WakeupRequest
 
+ENTRY_LIMIT = 50
+
 
 def build(
     *,
@@ -54,16 +56,39 @@ def _task_part(task: Task) -> str:
 def _wakeups_part(requests: Sequence[WakeupRequest], routines: Mapping[str, Routine], attempt: int) -> str:
     count = len(requests)
     head = "Why you were woken:" if count == 1 else f"Why you were woken ({count} wakeups, oldest first):"
-    lines = [f"{number}. {_line(request, routines, attempt)}" for number, request in enumerate(requests, 1)]
-    return "\n".join([head, *lines])
+    groups = _grouped(requests)
+    lines = [f"{number}. {_entry(group, routines, attempt)}" for number, group in enumerate(groups, 1)]
+    shown, left = lines[:ENTRY_LIMIT], len(lines) - ENTRY_LIMIT
+    if left > 0:
+        shown.append(f"… and {left} more: sched inspect run {requests[0].run_id} lists them all")
+    return "\n".join([head, *shown])
 
 
-def _line(request: WakeupRequest, routines: Mapping[str, Routine], attempt: int) -> str:
-    text = f"[{rfc3339(request.scheduled_for_at or request.requested_at)}] {request.source}: "
+def _grouped(requests: Sequence[WakeupRequest]) -> list[list[WakeupRequest]]:
+    """One entry an event; the ticks of a routine's schedule are one entry, where the first of them stands."""
+    groups: dict[str, list[WakeupRequest]] = {}
+    for request in requests:
+        is_tick = request.periodic and request.routine_id is not None
+        groups.setdefault(f"{request.routine_id}" if is_tick else request.id, []).append(request)
+    return list(groups.values())
+
+
+def _entry(group: Sequence[WakeupRequest], routines: Mapping[str, Routine], attempt: int) -> str:
+    """A wakeup with its facts; of several ticks the newest one's, with how many there are and since when."""
+    request = max(group, key=_instant)
+    instants = sorted(map(_instant, group))
+    text = f"[{rfc3339(instants[-1])}] {request.source}: "
+    if len(group) > 1:
+        text += f"{len(group)} ticks from {rfc3339(instants[0])} to {rfc3339(instants[-1])} of "
     text += _sentence(decode(request.source, request.payload), routines)
-    if request.delivered_at is not None and request.delivered_attempt not in (None, attempt):
-        text += f"\n   (seen in attempt {request.delivered_attempt}; it may have acted)"
+    seen = [r for r in group if r.delivered_at is not None and r.delivered_attempt not in (None, attempt)]
+    if seen:
+        text += f"\n   (seen in attempt {seen[-1].delivered_attempt}; it may have acted)"
     return text
+
+
+def _instant(request: WakeupRequest) -> int:
+    return request.scheduled_for_at or request.requested_at
 
 
 def _sentence(payload: Payload, routines: Mapping[str, Routine]) -> str:  # noqa: C901, PLR0911 - one arm a source

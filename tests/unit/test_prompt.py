@@ -123,3 +123,37 @@ def test_a_payload_that_was_damaged_is_refused_by_its_path() -> None:
     """architecture rule 9: refused with the path that is wrong."""
     with pytest.raises(Invalid, match=r"payload"):
         built(a_request("comment", payload={"task_id": 7, "comment_id": "c"}))
+
+
+def test_the_ticks_of_a_schedule_are_one_entry_with_count_first_and_last() -> None:
+    """behaviour §5: a prompt lists periodic requests as one line a routine (count, first, last)."""
+    ticks = [
+        a_request(
+            WakeupSource.ROUTINE,
+            id=f"wk_{n}",
+            payload={"routine_id": "rt_1", "variables": {}},
+            periodic=True,
+            routine_id="rt_1",
+            scheduled_for_at=NOW + n * 60_000,
+        )
+        for n in range(3)
+    ]
+    other = a_request("user", id="wk_9", payload={"user_id": "ann"})
+    text = built(*ticks[:2], other, ticks[2])
+    assert "(4 wakeups, oldest first)" in text
+    assert (
+        "1. [2026-12-01T09:02:00Z] routine: 3 ticks from 2026-12-01T09:00:00Z to 2026-12-01T09:02:00Z" in text
+    )
+    assert "2. [2026-12-01T09:00:00Z] user: ann" in text
+    assert "3. " not in text
+
+
+def test_at_most_fifty_events_stand_in_full_and_the_rest_is_counted_with_where_to_find_it() -> None:
+    """behaviour §5: at most 50 events in full, the rest as a count with the command that lists them."""
+    events = [
+        a_request("user", id=f"wk_{n}", payload={"user_id": f"u{n}"}, run_id="run_7") for n in range(60)
+    ]
+    text = built(*events)
+    assert "50. [2026-12-01T09:00:00Z] user: u49 asks for you" in text
+    assert "u50 asks" not in text
+    assert "… and 10 more: sched inspect run run_7 lists them all" in text
