@@ -7,7 +7,7 @@ and of its execution scope at each fire (S1).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from kandev_sched.domain.calendars import Calendar
 from kandev_sched.domain.errors import SchedError, Unavailable
@@ -48,12 +48,28 @@ def fire_due(db: Database, *, window_s: int) -> int:
     """Fire everything that is due; how many triggers moved. A bad one is set aside, the others go on."""
     moved = 0
     while due := db.read(lambda reader: triggers.due(reader, now=db.host.now(), limit=GROUP)):
-        results = db.write_each([_note_clock, *(_firing_of(trigger, window_s) for trigger in due)])
-        for trigger, error in zip(due, results[1:], strict=True):
-            if error is not None:
-                _cope(db, trigger, error)
+        _fire_group(db, due, window_s=window_s)
         moved += len(due)
     return moved
+
+
+def _fire_group(db: Database, due: Sequence[Trigger], *, window_s: int) -> None:
+    """All in one transaction; when one of them cannot, each in a savepoint of its own."""
+
+    def fire_all(tx: Tx) -> None:
+        _note_clock(tx)
+        for trigger in due:
+            fire_trigger(tx, trigger, window_s=window_s)
+
+    try:
+        db.write(fire_all)
+    except Unavailable:
+        raise  # the disk, not a trigger: the loop tries again
+    except Exception:  # noqa: BLE001 - whose error it is shows in the second round
+        errors = db.write_each([_firing_of(trigger, window_s) for trigger in due])
+        for trigger, error in zip(due, errors, strict=True):
+            if error is not None:
+                _cope(db, trigger, error)
 
 
 def _note_clock(tx: Tx) -> None:

@@ -79,7 +79,10 @@ def _reader(kind: Any) -> Callable[[Any], Any] | None:
 
 def bindings(record: Record) -> dict[str, object]:
     """A record's fields as SQLite takes them: containers as JSON text."""
-    return {name: bound(getattr(record, name)) for name in record._defaults}
+    return {
+        name: value if type(value := getattr(record, name)) in _AS_IT_IS else bound(value)
+        for name in record._defaults
+    }
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # `dumps` makes one each time

@@ -116,9 +116,7 @@ def test_tz_05_the_next_slot_is_always_later_than_now_and_never_depends_on_who_a
         except Invalid:
             continue
         changes = list(
-            zones.changes_between(
-                datetime(2026, 1, 1, tzinfo=UTC), datetime(2030, 1, 1, tzinfo=UTC), zone
-            )
+            zones.changes_between(datetime(2026, 1, 1, tzinfo=UTC), datetime(2030, 1, 1, tzinfo=UTC), zone)
         )
         for expression in ("*/5 * * * *", "30 2 * * *", "0 0 * * 0", "0 0 29 2 *"):
             schedule = cron.parse(expression, key)
@@ -566,17 +564,6 @@ def test_dup_07_edits_and_pauses_in_the_firing_minute_make_no_second_run(world: 
         world.advance(7)
     assert world.fired_slots(routine) == [START + HOUR]
     assert len(world.runs()) == 1
-
-
-def test_dup_08_the_lock_and_not_a_name_or_pid_says_who_serves(world: World) -> None:
-    """A second supervisor of the same host name and the same pid is refused at once."""
-    world.close()
-    first = world.supervisor()
-    try:
-        with pytest.raises(Conflict):
-            world.supervisor()
-    finally:
-        first.stop()
 
 
 # --- clocks -----------------------------------------------------------------------------------------------
