@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 
-from kandev_sched.domain.runs import Run
+from kandev_sched.domain.runs import Run, RunStatus
 from kandev_sched.flow.pipeline import Pipeline
 from kandev_sched.flow.settle import Outcome, OutcomeKind
 from kandev_sched.launch.executor import AttemptRef, AttemptState, Ending, Observation
 from kandev_sched.policy.recovery import Next, next_for
 from kandev_sched.store import runs
+from kandev_sched.store.db import Reader
 
 log = logging.getLogger("kandev_sched.attend")
 
@@ -39,12 +40,23 @@ def attend(pipeline: Pipeline, run: Run, *, is_restart: bool) -> None:
 def attend_all(pipeline: Pipeline, *, is_restart: bool) -> int:
     """Attend to every claimed run that the drainer has not in hand; how many. One bad run stops no other."""
     claimed = [run for run in pipeline.db.read(runs.claimed) if not pipeline.has_in_hand(run.id)]
-    for run in claimed:
+    for listed in claimed:
         try:
-            attend(pipeline, run, is_restart=is_restart)
+            run = pipeline.db.read(lambda reader, listed=listed: _as_it_stands(reader, listed))
+            if run is not None:
+                attend(pipeline, run, is_restart=is_restart)
         except Exception:
-            log.exception("run %s could not be attended to; trying again", run.id)
+            log.exception("run %s could not be attended to; trying again", listed.id)
     return len(claimed)
+
+
+def _as_it_stands(reader: Reader, listed: Run) -> Run | None:
+    """Read again, now that nobody has it in hand: between the list and that look it may have been launched,
+    and a launch that was not seen would look like one that never was.
+    """
+    run = runs.by_id(reader, listed.id)
+    is_same = run is not None and run.status is RunStatus.CLAIMED and run.attempt == listed.attempt
+    return run if is_same else None
 
 
 def _attach(pipeline: Pipeline, run: Run) -> None:

@@ -19,7 +19,6 @@ from kandev_sched.domain.routines import (
 from kandev_sched.domain.tasks import Task, TaskState
 from kandev_sched.domain.wakeups import Capacity, Ending, WakeupRequest, WakeupSource, WakeupStatus
 from kandev_sched.flow.dispatch import request_wakeup
-from kandev_sched.flow.superseding import supersede
 from kandev_sched.policy import dedup, template
 from kandev_sched.policy.coalesce import FireVerdict, decide_fire
 from kandev_sched.store import agents, routines, runs, tasks, wakeups
@@ -100,6 +99,8 @@ def fire(tx: Tx, firing: Firing) -> Fired:
     routines.add_run(tx, occurrence)
     verdict = decide_fire(routine.concurrency_policy, is_active=active is not None)
     if verdict is FireVerdict.SUPERSEDE and active is not None:
+        from kandev_sched.flow.superseding import supersede  # rare, and `sched fire` counts each ms
+
         supersede(tx, active)
     match verdict:
         case FireVerdict.SKIP:

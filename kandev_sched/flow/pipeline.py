@@ -67,7 +67,11 @@ class Pipeline:
                 trace.write(tx, run)
             return run
 
-        run = self.db.write(claim)
+        try:
+            run = self.db.write(claim)
+        except BaseException:
+            self._in_hand.clear()  # perhaps it counts all the same: then the watcher attends to it
+            raise
         trace.mark_durable()
         return run
 
@@ -141,7 +145,7 @@ class Pipeline:
         def settle_it(tx: Tx) -> Run | None:
             lines.forget(StepName.FINISH)
             with lines.step(StepName.FINISH) as line:
-                settled = settle(tx, run.id, outcome)
+                settled = settle(tx, run, outcome)
                 line.note(outcome.kind, outcome.reason or outcome.error)
             if settled is not None:
                 lines.write(tx, run)

@@ -81,10 +81,10 @@ _ROUTINE_RUN_STATUS = {
 }
 
 
-def settle(tx: Tx, run_id: str, outcome: Outcome) -> Run | None:
-    """Write the outcome of a claimed run's attempt; None when the run is not claimed any more."""
-    run = runs.by_id(tx, run_id)
-    if run is None or run.status is not RunStatus.CLAIMED:
+def settle(tx: Tx, settled: Run, outcome: Outcome) -> Run | None:
+    """Write the outcome of a claimed run's attempt; None when the run is not in that attempt any more."""
+    run = runs.by_id(tx, settled.id)
+    if run is None or run.status is not RunStatus.CLAIMED or run.attempt != settled.attempt:
         return None
     tasks.free_checkout(tx, run.id)
     runs.set_session_state(tx, run, SessionState.ENDED)
@@ -106,6 +106,16 @@ def settle(tx: Tx, run_id: str, outcome: Outcome) -> Run | None:
 def cancel_queued(tx: Tx, run: Run, *, reason: str) -> None:
     """Cancel a run that nobody works on, with all its requests."""
     _finish(tx, run, Outcome(kind=OutcomeKind.CANCELLED, reason=reason, judged=_every_open(tx, run)))
+
+
+def cancel_claimed(tx: Tx, run: Run, *, reason: str) -> None:
+    """Ask for the end of a run at work. It is meant for what was prompted or, before there is a prompt, for
+    what the run holds now; whatever joins later follows up (behaviour.md §2 Cancellation).
+    """
+    if run.prompted_at is None:
+        for request in wakeups.open_of_run(tx, run.id):
+            cancel_request(tx, request, reason=reason)
+    runs.ask_cancel(tx, run.id, reason=reason)
 
 
 def end_request(
@@ -147,8 +157,7 @@ def _every_open(tx: Tx, run: Run) -> frozenset[str]:
 def _unclaim(tx: Tx, run: Run, outcome: Outcome) -> None:
     """Claimed → queued: list and requested_at kept, no retry_count, no cooldown (behaviour.md §2)."""
     if _must_not_go_on(tx, run):
-        reason = run.cancel_reason or AGENT_GONE
-        _finish(tx, run, Outcome(kind=OutcomeKind.CANCELLED, reason=reason, judged=_every_open(tx, run)))
+        _finish(tx, run, Outcome(kind=OutcomeKind.CANCELLED, reason=run.cancel_reason or AGENT_GONE))
         return
     _requeue(tx, run, outcome, eligible_at=min(run.eligible_at, tx.now), retry_at=None)
 

@@ -21,6 +21,9 @@ from kandev_sched.store import agents, routines, runs, tasks, wakeups, workspace
 from kandev_sched.store.db import Reader, Tx
 
 
+NOTHING_TO_DO = "no_open_request"
+
+
 class Stop(Exception):
     """The run ends (or goes back to the queue) with this outcome."""
 
@@ -77,12 +80,16 @@ def drop_stale(tx: Tx, run: Run) -> tuple[list[WakeupRequest], list[str]]:
     reasons = {request.id: reason for request, reason in judged if reason}
     remaining = [request for request, reason in judged if reason is None]
     if not remaining:
-        first = next(iter(reasons.values()), "no_open_request")
+        first = next(iter(reasons.values()), _why_cancelled(runs.by_id(tx, run.id)))
         raise stop(OutcomeKind.CANCELLED, requests, reason=first, reasons=reasons)
     for request, reason in judged:
         if reason is not None:
             cancel_request(tx, request, reason=reason)
     return remaining, list(reasons.values())
+
+
+def _why_cancelled(run: Run | None) -> str:
+    return (run.cancel_reason if run else None) or NOTHING_TO_DO
 
 
 def _capacities(reader: Reader, run: Run) -> frozenset[Capacity]:
@@ -133,8 +140,10 @@ def build_context(tx: Tx, run: Run, agent: Agent, task: Task | None) -> Context:
     requests = wakeups.open_of_run(tx, run.id)
     current = runs.by_id(tx, run.id)
     if current is None or current.cancel_requested_at is not None:
-        reason = (current.cancel_reason if current else None) or "cancelled"
-        raise stop(OutcomeKind.CANCELLED, requests, reason=reason)
+        # What was meant has ended with the cancel; what joined after it follows up.
+        raise stop(OutcomeKind.CANCELLED, (), reason=_why_cancelled(current))
+    if not requests:  # the last one ended after step 3
+        raise stop(OutcomeKind.CANCELLED, (), reason=NOTHING_TO_DO)
     text = prompt.build(
         agent=agent, task=task, requests=requests, routines=_routines_of(tx, requests), attempt=run.attempt
     )

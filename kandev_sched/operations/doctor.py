@@ -8,7 +8,7 @@ from kandev_sched.domain.record import Record
 from kandev_sched.domain.routines import Routine, RoutineStatus
 from kandev_sched.domain.schedules import Trigger, TriggerKind
 from kandev_sched.domain.workspaces import Permission
-from kandev_sched.flow.arming import arm
+from kandev_sched.flow.arming import arm, has_fired
 from kandev_sched.policy.arming_state import OVERDUE_AFTER_MS
 from kandev_sched.policy.permission import why_denied
 from kandev_sched.policy.timing import timing_of
@@ -69,16 +69,21 @@ def _of_trigger(reader: Reader, trigger: Trigger, routine: Routine, *, now: int)
     except SchedError as error:
         remedy = f"give it a schedule that can be read: sched trigger set {trigger.id} --cron …"
         return [_finding("trigger-invalid", f"{name} cannot be computed: {error.message}", remedy, trigger)]
-    return _of_projection(trigger, name, due=due, now=now) + _of_scope(reader, trigger, name)
+    return _of_projection(reader, trigger, name, due=due, now=now) + _of_scope(reader, trigger, name)
 
 
-def _of_projection(trigger: Trigger, name: str, *, due: int | None, now: int) -> list[Finding]:
+def _of_projection(
+    reader: Reader, trigger: Trigger, name: str, *, due: int | None, now: int
+) -> list[Finding]:
     remedy = "sched doctor --fix recomputes it"
     armed = trigger.next_run_at
     if armed is None and due is not None:
         return [_finding("trigger-unarmed", f"{name} has no next slot", remedy, trigger, is_fixable=True)]
     if armed is not None and not _is_slot(trigger, armed):
         sentence = f"{name} is armed for {rfc3339(armed)}, which is none of its slots"
+        return [_finding("trigger-misarmed", sentence, remedy, trigger, is_fixable=True)]
+    if armed is not None and due is not None and _passes_over(reader, trigger, armed, due):
+        sentence = f"{name} is armed for {rfc3339(armed)}, and {rfc3339(due)} comes first"
         return [_finding("trigger-misarmed", sentence, remedy, trigger, is_fixable=True)]
     if armed is not None and armed < now - OVERDUE_AFTER_MS:
         sentence = f"{name} is overdue since {rfc3339(armed)}"
@@ -88,6 +93,11 @@ def _of_projection(trigger: Trigger, name: str, *, due: int | None, now: int) ->
 
 def _is_slot(trigger: Trigger, armed: int) -> bool:
     return timing_of(trigger).next_fire(armed - 1) == armed
+
+
+def _passes_over(reader: Reader, trigger: Trigger, armed: int, due: int) -> bool:
+    """Whether a slot would be lost: an earlier one is to come that has no occurrence."""
+    return armed > due and not has_fired(reader, trigger, due - timing_of(trigger).offset_ms)
 
 
 def _of_scope(reader: Reader, trigger: Trigger, name: str) -> list[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kandev_sched.domain.errors import Conflict
 from kandev_sched.domain.record import Record
 from kandev_sched.domain.runs import Run, RunStatus
-from kandev_sched.flow.settle import cancel_queued
+from kandev_sched.flow.settle import cancel_claimed, cancel_queued
 from kandev_sched.policy.waiting import Surroundings, Waiting, waiting
 from kandev_sched.store import agents, runs, tasks, workspaces
 
@@ -21,7 +21,7 @@ def cancel_run(tx: Tx, run: Run, *, reason: str) -> Run:
         case RunStatus.QUEUED:
             cancel_queued(tx, run, reason=reason)
         case RunStatus.CLAIMED:
-            runs.ask_cancel(tx, run.id, reason=reason)
+            cancel_claimed(tx, run, reason=reason)
         case _:
             raise Conflict(f"run {run.id} has ended already: {run.status}", hint="there is nothing to cancel")
     tx.wake_supervisor()

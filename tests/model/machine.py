@@ -628,8 +628,9 @@ class Machine(RuleBasedStateMachine):
             return
         is_first = run["cancel_requested_at"] is None or run["cancel_reason"] == "agent_stopped"
         for request in self.world.state.members[run["id"]]:
-            is_meant = run["prompted_at"] is None or request["delivered_attempt"] == run["attempt"]
-            if is_meant and is_first and request["finished_at"] is None:
+            is_prompted = request["delivered_attempt"] == run["attempt"]
+            is_meant = run["prompted_at"] is None or (is_prompted and is_first)
+            if is_meant and request["finished_at"] is None:
                 self.may_cancel.setdefault(request["id"], set()).add(BY_USER)
         self.world.cancel(run["id"], reason=BY_USER)
 

@@ -9,7 +9,7 @@ import pytest
 from world import DAY, HOUR, MINUTE, START, World, ms
 
 from kandev_sched.domain.errors import Conflict, Denied, Invalid, NotFound
-from kandev_sched.domain.routines import CatchUpPolicy, ConcurrencyPolicy, Routine, RoutineRunStatus
+from kandev_sched.domain.routines import CatchUpPolicy, ConcurrencyPolicy, RoutineRunStatus
 from kandev_sched.domain.runs import RunStatus
 from kandev_sched.domain.schedules import Trigger
 from kandev_sched.domain.workspaces import Role
@@ -25,12 +25,9 @@ EVERY_FIVE = "*/5 * * * *"
 SKIP_MISSED, FIRE_ONCE = CatchUpPolicy.SKIP_MISSED, CatchUpPolicy.FIRE_ONCE
 
 
-def fired(world: World, routine: Routine) -> list[tuple[str, str | None]]:
-    return [(str(o.status), o.reason) for o in world.routine_runs_of(routine)]
-
-
 def resource(world: World, trigger: Trigger) -> dict:
-    return world.db.read(lambda reader: resources.trigger_resource(reader, world.trigger(trigger)))
+    current = world.trigger(trigger)
+    return world.db.read(lambda reader: resources.trigger_resource(reader, current))
 
 
 def etag(world: World, trigger: Trigger) -> str:
@@ -287,7 +284,8 @@ def test_the_run_carries_who_enabled_the_trigger(world: World) -> None:
     (occurrence,) = world.routine_runs_of(routine)
     assert run.principal_id == occurrence.principal_id == owner
     by_hand = world.fire(routine)
-    ann = world.db.read(lambda r: principals.the_principal(r, world.workspace(), "ann"))
+    place = world.workspace()
+    ann = world.db.read(lambda reader: principals.the_principal(reader, place, "ann"))
     assert by_hand.routine_run.principal_id == ann.id
 
 
