@@ -27,6 +27,15 @@ def arm(trigger: Trigger, routine: Routine, *, now: int) -> int | None:
     return timing_of(trigger).next_fire(now) if may_fire else None
 
 
+def next_unfired(reader: Reader, trigger: Trigger, after: int) -> int | None:
+    """When the first slot after an instant fires that has no occurrence, as some have when a clock was wrong."""
+    timing = timing_of(trigger)
+    at = timing.next_fire(after)
+    while at is not None and has_fired(reader, trigger, at - timing.offset_ms):
+        at = timing.next_fire(at)
+    return at
+
+
 def is_used_up(trigger: Trigger) -> bool:
     """Whether it has fired as often as it may."""
     return trigger.max_fires is not None and trigger.fire_count >= trigger.max_fires
@@ -37,7 +46,7 @@ def rearm(tx: Tx) -> list[str]:
     changed = []
     for trigger in triggers.unarmed(tx):
         try:
-            next_run_at = None if is_used_up(trigger) else timing_of(trigger).next_fire(tx.now)
+            next_run_at = None if is_used_up(trigger) else next_unfired(tx, trigger, tx.now)
         except SchedError as error:
             set_aside(tx, trigger, error.message)
             changed.append(trigger.id)

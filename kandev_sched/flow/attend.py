@@ -14,7 +14,6 @@ from kandev_sched.flow.settle import Outcome, OutcomeKind
 from kandev_sched.launch.executor import AttemptRef, AttemptState, Ending, Observation
 from kandev_sched.policy.recovery import Next, next_for
 from kandev_sched.store import runs
-from kandev_sched.store.db import Reader
 
 log = logging.getLogger("kandev_sched.attend")
 
@@ -42,7 +41,7 @@ def attend_all(pipeline: Pipeline, *, is_restart: bool) -> int:
     claimed = [run for run in pipeline.db.read(runs.claimed) if not pipeline.has_in_hand(run.id)]
     for listed in claimed:
         try:
-            run = pipeline.db.read(lambda reader, listed=listed: _as_it_stands(reader, listed))
+            run = _as_it_stands(pipeline, listed)
             if run is not None:
                 attend(pipeline, run, is_restart=is_restart)
         except Exception:
@@ -50,11 +49,11 @@ def attend_all(pipeline: Pipeline, *, is_restart: bool) -> int:
     return len(claimed)
 
 
-def _as_it_stands(reader: Reader, listed: Run) -> Run | None:
+def _as_it_stands(pipeline: Pipeline, listed: Run) -> Run | None:
     """Read again, now that nobody has it in hand: between the list and that look it may have been launched,
     and a launch that was not seen would look like one that never was.
     """
-    run = runs.by_id(reader, listed.id)
+    run = pipeline.db.read(lambda reader: runs.by_id(reader, listed.id))
     is_same = run is not None and run.status is RunStatus.CLAIMED and run.attempt == listed.attempt
     return run if is_same else None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from kandev_sched.domain.instant import SECOND_MS
 from kandev_sched.domain.record import Record
 from kandev_sched.domain.routines import ConcurrencyPolicy
-from kandev_sched.domain.runs import Reason, Run
+from kandev_sched.domain.runs import Lane, Reason, Run
 from kandev_sched.domain.wakeups import WakeupStatus
 from kandev_sched.policy.coalesce import Fresh, Late, Merge, Promote, decide, reason_of, waits_for_window
 from kandev_sched.store import runs, wakeups
@@ -120,6 +120,9 @@ def add_fresh_run(
 ) -> Run:
     """A queued run for the requests (of one scope), asked for when the oldest of them was."""
     first = requests[0]
+    eligible_at = max(tx.now + window_s * SECOND_MS, not_before)
+    # What only waits for its agent needs no step through the other lanes.
+    is_claimable = first.task_id is None and eligible_at <= tx.now
     decisive = next((request for request in requests if not request.periodic), first)
     run = Run(
         id=tx.new_id("run"),
@@ -131,7 +134,8 @@ def add_fresh_run(
         source=decisive.source,
         coalesced_count=len(requests),
         requested_at=min(request.requested_at for request in requests),
-        eligible_at=max(tx.now + window_s * SECOND_MS, not_before),
+        eligible_at=eligible_at,
+        lane=Lane.CLAIMABLE if is_claimable else Lane.LATER,
         window_open=window_s > 0,
         follow_up_of=follow_up_of,
         retry_of=retry_of,

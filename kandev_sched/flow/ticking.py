@@ -23,7 +23,7 @@ from kandev_sched.domain.routines import (
 )
 from kandev_sched.domain.schedules import Trigger
 from kandev_sched.domain.workspaces import Permission
-from kandev_sched.flow.arming import has_fired, is_used_up, set_aside
+from kandev_sched.flow.arming import has_fired, is_used_up, next_unfired, set_aside
 from kandev_sched.flow.firing import Firing, Refusal, Slot, fire
 from kandev_sched.policy import catchup, zones
 from kandev_sched.policy.catchup import CatchUp
@@ -174,7 +174,7 @@ _Fires = list[tuple[int, Refusal | None]]
 def _advance(tx: Tx, trigger: Trigger, fires: _Fires) -> bool:
     fired_count = sum(refusal is None for _, refusal in fires)
     after = trigger.replace(fire_count=trigger.fire_count + fired_count)
-    next_run_at = None if is_used_up(after) else timing_of(trigger).next_fire(tx.now)
+    next_run_at = None if is_used_up(after) else next_unfired(tx, trigger, tx.now)
     fired_at = tx.now if fired_count else None
     return triggers.advance(tx, trigger, next_run_at=next_run_at, fired_at=fired_at, count=fired_count)
 

@@ -8,7 +8,7 @@ from kandev_sched.domain.record import Record
 from kandev_sched.domain.routines import Routine, RoutineStatus
 from kandev_sched.domain.schedules import Trigger, TriggerKind
 from kandev_sched.domain.workspaces import Permission
-from kandev_sched.flow.arming import arm, has_fired
+from kandev_sched.flow.arming import arm, has_fired, next_unfired
 from kandev_sched.policy.arming_state import OVERDUE_AFTER_MS
 from kandev_sched.policy.permission import why_denied
 from kandev_sched.policy.timing import timing_of
@@ -54,7 +54,8 @@ def _recompute(tx: Tx, trigger_id: str) -> None:
     routine = routines.by_id(tx, trigger.routine_id) if trigger else None
     assert trigger is not None
     assert routine is not None
-    triggers.set_next(tx, trigger.id, arm(trigger, routine, now=tx.now))
+    at = arm(trigger, routine, now=tx.now)
+    triggers.set_next(tx, trigger.id, None if at is None else next_unfired(tx, trigger, tx.now))
 
 
 def _of_trigger(reader: Reader, trigger: Trigger, routine: Routine, *, now: int) -> list[Finding]:

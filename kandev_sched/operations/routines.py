@@ -14,7 +14,7 @@ from kandev_sched.domain.routines import (
     VariableType,
 )
 from kandev_sched.domain.schedules import Trigger
-from kandev_sched.flow.arming import arm, set_aside
+from kandev_sched.flow.arming import arm, next_unfired, set_aside
 from kandev_sched.flow.settle import cancel_request
 from kandev_sched.operations import lookup
 from kandev_sched.operations.resources import (
@@ -183,7 +183,8 @@ def _with_status(tx: Tx, routine: Routine, status: RoutineStatus) -> Routine:
     changed = routine.replace(status=status)
     for trigger in triggers.of_routine(tx, routine.id):
         try:
-            triggers.set_next(tx, trigger.id, arm(trigger, changed, now=tx.now))
+            at = arm(trigger, changed, now=tx.now)
+            triggers.set_next(tx, trigger.id, None if at is None else next_unfired(tx, trigger, tx.now))
         except SchedError as error:
             set_aside(tx, trigger, error.message)
     activity.record(

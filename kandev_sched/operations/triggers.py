@@ -9,7 +9,7 @@ from kandev_sched.domain.record import Record
 from kandev_sched.domain.routines import Routine, RoutineStatus
 from kandev_sched.domain.schedules import Syntax, Trigger, TriggerKind
 from kandev_sched.domain.workspaces import Permission
-from kandev_sched.flow.arming import arm, has_fired, is_used_up
+from kandev_sched.flow.arming import arm, has_fired, is_used_up, next_unfired
 from kandev_sched.operations import lookup
 from kandev_sched.operations.resources import definition_of_trigger, note_revision, refuse_stale
 from kandev_sched.operations.schedules import Schedule, defined
@@ -74,7 +74,7 @@ def _armed(tx: Tx, trigger: Trigger, routine: Routine) -> int | None:
     if at is None and may_fire and trigger.syntax is Syntax.ONCE:
         passed = timing_of(trigger).next_fire(0)
         return None if passed is None or has_fired(tx, trigger, passed) else passed
-    return at
+    return None if at is None else next_unfired(tx, trigger, tx.now)
 
 
 class SetTrigger(Record):

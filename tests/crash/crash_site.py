@@ -155,7 +155,9 @@ class Site:
     def told(self) -> dict[tuple[str, int], list[str]]:
         """(run id, attempt) → the requests that its agent was told of, from the files of the attempts."""
         return {
-            (file.parent.parent.name, int(file.parent.name)): [entry["id"] for entry in json.loads(file.read_text())]
+            (file.parent.parent.name, int(file.parent.name)): [
+                entry["id"] for entry in json.loads(file.read_text())
+            ]
             for file in self.runs_root.glob("*/*/wakeups.json")
         }
 

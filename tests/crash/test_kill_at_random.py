@@ -32,9 +32,7 @@ def test_supervisors_killed_at_random_under_load_lose_nothing_and_start_nothing_
         if number % 3 == 0:
             askers[0].kill()
         acknowledged += [line.decode() for asker in askers for line in asker.communicate()[0].split()]
-        before = check_all(
-            site.path, runs_root=site.runs_root, before=before, acknowledged=acknowledged
-        )
+        before = check_all(site.path, runs_root=site.runs_root, before=before, acknowledged=acknowledged)
 
     site.finish(timeout=60)
     state = site.demand_all_is_well(before=before, acknowledged=acknowledged)

@@ -45,7 +45,9 @@ def test_a_wake_that_joined_late_outlives_the_cancel_of_an_unborn_run(world: Wor
     demand_invariants(world)
 
 
-def test_a_wake_after_the_cancel_of_a_run_that_was_only_claimed_is_not_cancelled_with_it(world: World) -> None:
+def test_a_wake_after_the_cancel_of_a_run_that_was_only_claimed_is_not_cancelled_with_it(
+    world: World,
+) -> None:
     """behaviour §2: the supervisor died at step 1; a person cancels, then asks again: the second wish stands."""
     bot = world.given_agent()
     first = world.request("user", bot)

@@ -161,4 +161,4 @@ def test_a_rule_that_is_switched_off_is_missed(
     switch_off(monkeypatch)
     machine = MACHINES.get(switch_off, Dense)
     with pytest.raises(Exception, match=sign):
-        run_state_machine_as_test(seed(int(__import__("os").environ.get("S","1")))(machine), settings=FEW)
+        run_state_machine_as_test(seed(int(__import__("os").environ.get("S", "1")))(machine), settings=FEW)
