@@ -1,8 +1,8 @@
 """The invariants of behaviour.md §1, each as a function over rows that were read in one snapshot.
 
-Each yields a sentence for each breach. `check_all` is for a database file at rest or in motion; `History` is for
-what only a sequence of snapshots shows (claims, promotions, terminal rows). Nothing here asks the program for its
-own opinion: the rows are read with plain SQL, locks are probed and processes are found here.
+Each yields a sentence for each breach. `check_all` is for a database file at rest or in motion; `History` is
+for what only a sequence of snapshots shows (claims, promotions, terminal rows). Nothing here asks the program
+for its own opinion: the rows are read with plain SQL, locks are probed and processes are found here.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def read_state(path: str) -> State:
 
 
 def i1_no_wakeup_is_lost(state: State) -> Iterator[str]:
-    """Each request has ended in exactly one visible way, or a live run holds it, or it is held with a reason."""
+    """Each request ended in exactly one visible way, or a live run holds it, or it is held for a reason."""
     for request in state.requests.values():
         run = state.runs.get(request["run_id"])
         if request["finished_at"] is None:
@@ -164,7 +164,7 @@ def i1_what_was_delivered_stood_in_a_prompt(state: State, told: Told) -> Iterato
         if request["ending"] == "delivered":
             attempt = (request["run_id"], request["delivered_attempt"])
             if request["id"] not in told.get(attempt, ()):
-                yield f"I1: {_name(request)} counts as delivered by {attempt}, whose agent was never told of it"
+                yield f"I1: {_name(request)} counts as delivered by {attempt}, which was never told of it"
     for (run_id, attempt), ids in told.items():
         if not ids:
             yield f"I1: attempt {attempt} of {run_id} was launched for no request at all"
@@ -175,7 +175,7 @@ def lists_are_counted(state: State) -> Iterator[str]:
     for run in state.runs.values():
         if run["coalesced_count"] != len(state.members[run["id"]]):
             count = len(state.members[run["id"]])
-            yield f"§2: run {run['id']} says that it holds {run['coalesced_count']} requests, it holds {count}"
+            yield f"§2: run {run['id']} says it holds {run['coalesced_count']} requests, it holds {count}"
 
 
 def reasons_are_true(state: State) -> Iterator[str]:
@@ -294,7 +294,7 @@ def i4_a_checkout_is_held_by_its_claimed_run(state: State) -> Iterator[str]:
         if task["checkout_run_id"] is None:
             continue
         if holder is None or holder["status"] != "claimed":
-            yield f"I4: task {task['id']} is held by run {task['checkout_run_id']}, which is {_status(holder)}"
+            yield f"I4: task {task['id']} is held by {task['checkout_run_id']}, which is {_status(holder)}"
         elif (holder["task_id"], holder["agent_id"]) != (task["id"], task["checkout_agent_id"]):
             yield f"I4: task {task['id']} is held by run {holder['id']} of another task or agent"
     for run in state.runs_in("claimed"):
@@ -440,9 +440,9 @@ def i11_each_process_belongs_to_its_claimed_run(path: str) -> Iterator[str]:
         if run is None or not processes & second.get((run_id, attempt), set()):
             continue  # another database's, or gone
         if run["status"] != "claimed":
-            yield f"I11: run {run_id} is {run['status']}, processes of attempt {attempt} are left: {processes}"
+            yield f"I11: run {run_id} is {run['status']}, attempt {attempt} left processes: {processes}"
         elif run["attempt"] != attempt:
-            yield f"I11: run {run_id} is at attempt {run['attempt']}, attempt {attempt} works too: {processes}"
+            yield f"I11: run {run_id} is at attempt {run['attempt']}, {attempt} works too: {processes}"
 
 
 def i11_a_claimed_run_is_worked_on(state: State, runs_root: Path, *, is_at_rest: bool) -> Iterator[str]:
@@ -594,7 +594,7 @@ class History:
             if run["status"] == "claimed" and was["status"] == "queued":
                 ended_at = self._ended_at.get(agent["id"])
                 if ended_at is not None and ended_at + agent["cooldown_s"] * 1000 > now:
-                    yield f"I3: run {run_id} was claimed at {now}, within the cooldown that began at {ended_at}"
+                    yield f"I3: run {run_id} was claimed at {now}, in the cooldown that began at {ended_at}"
             is_over = run["status"] not in LIVE or run["retry_count"] > was["retry_count"]
             if was["status"] == "claimed" and was["started_at"] is not None and is_over:
                 self._ended_at[agent["id"]] = now

@@ -92,10 +92,11 @@ class Site:
             "CRASH_AT": cut,
             "CRASH_BACKOFF_MS": str(backoff_ms),
         }
+        wishes = ["--until-idle"] if until_idle else []
         log = self.log_path(len(self.supervisors))
         with log.open("wb") as file:
             supervisor = subprocess.Popen(
-                [sys.executable, str(HERE / "serve.py"), self.path, *(["--until-idle"] if until_idle else [])],
+                [sys.executable, str(HERE / "serve.py"), self.path, *wishes],
                 env=environ, stderr=file, stdout=file, stdin=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
         self.supervisors.append(supervisor)

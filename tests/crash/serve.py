@@ -1,4 +1,4 @@
-"""A real supervisor for the crash tests: `python serve.py DB [--until-idle]`, its settings from the environment.
+"""A real supervisor for the crash tests: `python serve.py DB [--until-idle]`, told by its environment.
 
 CRASH_SETTINGS  JSON of `Settings`
 CRASH_AT        where it kills itself with SIGKILL: `in <step>` (the step is done, its transaction is not

@@ -1,4 +1,4 @@
-"""kill -9 of the supervisor at each of the twelve steps: before the commit, after it, and around the launch."""
+"""kill -9 of the supervisor at each of the twelve steps: before its commit, after it, around the launch."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_three_losses_in_a_row_fail_the_run_and_ask_a_person(site: Site) -> None
 
 
 def test_a_run_cancelled_while_no_supervisor_lives_is_ended_by_the_next(site: Site) -> None:
-    """§2: the request to the shim is repeated until the shim has ended; later wakes are not cancelled with it."""
+    """§2: the request to the shim is repeated until it has ended; later wakes are not meant."""
     wake = working_agent(site)
     run_id = site.the_run()["id"]
     site.db.write(lambda tx: cancel_run(tx, runs.by_id(tx, run_id), reason="cancelled by the user"))

@@ -46,7 +46,7 @@ def test_agents_that_end_within_the_drain_are_settled_and_not_started_again(site
     """§7 `drain_s`: agents may end by themselves; nothing new is started meanwhile."""
     wake = site.wake(site.agent(script=PATIENT))
     supervisor = site.start(drain_s=20)
-    wait_until(lambda: site.launches(), what="the agent's start")
+    wait_until(site.launches, what="the agent's start")
     supervisor.send_signal(signal.SIGTERM)
     site.has_said("Waiting up to 20 s for 1 agents")
     later = site.wake("bot")
@@ -63,7 +63,7 @@ def test_a_second_signal_ends_the_drain_at_once(site: Site) -> None:
     """§7: a second signal ends the agents' drain; the run goes back to the queue, with its retry_count."""
     wake = site.wake(site.agent(script=PATIENT))
     supervisor = site.start(drain_s=60)
-    wait_until(lambda: site.launches(), what="the agent's start")
+    wait_until(site.launches, what="the agent's start")
     supervisor.send_signal(signal.SIGTERM)
     site.has_said("Waiting up to 60 s")
     began = time.monotonic()
@@ -81,7 +81,7 @@ def test_an_agent_that_is_deaf_to_sigterm_is_killed_after_its_grace(site: Site) 
     """§5 Ending: SIGTERM, grace, SIGKILL; a stopping supervisor leaves nothing behind (I11)."""
     site.wake(site.agent(script=DEAF))
     supervisor = site.start(drain_s=0, grace_s=1)
-    wait_until(lambda: site.launches(), what="the agent's start")
+    wait_until(site.launches, what="the agent's start")
     site.stop(supervisor)
     assert site.marked() == {}
     assert (site.the_run()["status"], site.the_run()["retry_count"]) == ("queued", 0)

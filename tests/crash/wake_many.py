@@ -1,4 +1,4 @@
-"""Another process that asks: `python wake_many.py DB COUNT SEED`, printing each id when its write is durable."""
+"""Another process that asks: `python wake_many.py DB COUNT SEED`, printing each id once it is durable."""
 
 from __future__ import annotations
 

@@ -306,7 +306,7 @@ class Machine(People, RuleBasedStateMachine):
             self.restart()
 
     def restart(self) -> None:
-        """The supervisor dies; the next one finds what it left. No claimed run is unborn or lost then (I11)."""
+        """The supervisor dies; the next one finds what it left: nothing stays unborn or lost (I11)."""
         self.world.restart()
         for run in self.world.state.runs_in("claimed"):
             attempt = self.world.machine.attempts.get(AttemptRef(run_id=run["id"], attempt=run["attempt"]))

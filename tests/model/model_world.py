@@ -1,4 +1,4 @@
-"""The world of the model: a real database whose every commit is seen, and moments at which things may happen."""
+"""The world of the model: a real database whose every commit is seen, and moments to interfere."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_a_wake_that_joined_late_outlives_the_cancel_of_an_unborn_run(world: Wor
 def test_a_wake_after_the_cancel_of_a_run_that_was_only_claimed_is_not_cancelled_with_it(
     world: World,
 ) -> None:
-    """behaviour §2: the supervisor died at step 1; a person cancels, then asks again: the second wish stands."""
+    """behaviour §2: the supervisor died at step 1; a person cancels, then asks again, and that stands."""
     bot = world.given_agent()
     first = world.request("user", bot)
     run = world.claim()
@@ -85,7 +85,7 @@ def test_a_wake_between_the_cancel_and_the_prompt_follows_up(world: World, momen
 
 @pytest.mark.parametrize("moment", ["admit", "prepare"])
 def test_no_agent_is_started_for_a_run_whose_last_request_has_just_ended(world: World, moment: str) -> None:
-    """I1, behaviour §2: archiving a routine cancels what was not yet prompted; then there is nothing to say."""
+    """I1, behaviour §2: archiving a routine cancels what was not prompted; then nothing is to be said."""
     bot = world.given_agent()
     routine = world.given_routine(agent=bot)
     fired = world.fire(routine)
