@@ -28,7 +28,7 @@ def arm(trigger: Trigger, routine: Routine, *, now: int) -> int | None:
 
 
 def next_unfired(reader: Reader, trigger: Trigger, after: int) -> int | None:
-    """When the first slot after an instant fires that has no occurrence, as some have when a clock was wrong."""
+    """When the first slot after an instant fires that has no occurrence: a wrong clock may have made some."""
     timing = timing_of(trigger)
     at = timing.next_fire(after)
     while at is not None and has_fired(reader, trigger, at - timing.offset_ms):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kandev_sched.domain.agents import Executor, ExecutorKind
 from kandev_sched.domain.errors import Denied, Invalid, NotFound
 from kandev_sched.domain.workspaces import Permission, Principal, PrincipalKind, Role, Workspace
-from kandev_sched.policy.naming import checked_name, suggestion
+from kandev_sched.policy.naming import checked_name, looks_like_id, suggestion
 from kandev_sched.policy.permission import why_denied
 from kandev_sched.store import agents, lookup, routines, runs, tasks, triggers, wakeups, workspaces
 
@@ -45,9 +45,10 @@ def zone_shown(reader: Reader, name: str) -> str | None:
 
 def workspace_for_writing(tx: Tx, name: str) -> Workspace:
     """As `the_workspace`; the default workspace is made on first use."""
-    if name == DEFAULT_WORKSPACE and workspaces.by_name(tx, name) is None:
-        return create_workspace(tx, name)
-    return the_workspace(tx, name)
+    found = workspaces.by_name(tx, name)
+    if found is not None:
+        return found
+    return create_workspace(tx, name) if name == DEFAULT_WORKSPACE else the_workspace(tx, name)
 
 
 def create_workspace(tx: Tx, name: str) -> Workspace:
@@ -182,12 +183,19 @@ def _by_id(
 ) -> T | None:
     if "_" not in text or not text.isprintable():
         return None
+    if looks_like_id(text):
+        whole = by_id(reader, text)
+        return whole if whole is None or workspace is None or _is_of(whole, workspace) else None
     ids = lookup.ids_with_prefix(reader, table, text, workspace_id=workspace.id if workspace else None)
     if len(ids) > 1 and text not in ids:
         raise Invalid(
             f"{text!r:.60} is the beginning of several ids", hint=f"for example {ids[0]} and {ids[1]}"
         )
     return by_id(reader, text if text in ids else ids[0]) if ids else None
+
+
+def _is_of(thing: object, workspace: Workspace) -> bool:
+    return getattr(thing, "workspace_id", None) == workspace.id
 
 
 def _of_list(kind: str, text: str, workspace: Workspace, things: Iterable[T]) -> T:

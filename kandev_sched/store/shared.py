@@ -10,7 +10,6 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from typing import Any, TypeVar
 
 import apsw
@@ -27,20 +26,27 @@ WAL_LIMIT_BYTES = 64 * 1024 * 1024
 
 
 class _Asked:
-    """A closure, the future of its caller, and what came out before COMMIT made it true."""
+    """A closure, and what came out before COMMIT made it true. Its caller sleeps on a bare lock: a Future
+    with its condition would cost as much as two statements.
+    """
+
+    __slots__ = ("_turn", "error", "result", "work")
 
     def __init__(self, work: Callable[[Tx], Any]) -> None:
         self.work = work
-        self.answer: Future[Any] = Future()
         self.result: Any = None
         self.error: BaseException | None = None
+        self._turn = threading.Lock()
+        self._turn.acquire()
 
     def reply(self) -> None:
-        """Tell the caller."""
-        if self.error is not None:
-            self.answer.set_exception(self.error)
-        else:
-            self.answer.set_result(self.result)
+        """Wake the caller: what is noted is durable now, or failed."""
+        self._turn.release()
+
+    def outcome(self) -> BaseException | None:
+        """Sleep until the reply; the error, if there is one."""
+        self._turn.acquire()
+        return self.error
 
 
 class _GroupLostError(Exception):
@@ -111,7 +117,11 @@ class SharedDatabase(Database):
             raise RuntimeError("the database was asked after it was closed")
 
     def _write(self, work: Callable[[Tx], T]) -> T:
-        result: T = self._ask(work).answer.result()
+        asked = self._ask(work)
+        error = asked.outcome()
+        if error is not None:
+            raise error
+        result: T = asked.result
         return result
 
     def _ask(self, work: Callable[[Tx], Any]) -> _Asked:
@@ -126,7 +136,7 @@ class SharedDatabase(Database):
     def write_each(self, works: Sequence[Callable[[Tx], object]]) -> list[BaseException | None]:
         """All at once into the queue: they share one COMMIT, each in its own savepoint."""
         asked = [self._ask(work) for work in works]
-        return [one.answer.exception() for one in asked]
+        return [one.outcome() for one in asked]
 
     def _serve(self) -> None:
         """The writer thread: take what has gathered during the last fsync, commit it, answer."""
