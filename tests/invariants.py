@@ -90,6 +90,17 @@ class Watcher:
             for table in TABLES
         }
 
+    def unannounced(self) -> set[str]:
+        """The tables whose changes SQLite's update hook does not tell: those without rowids."""
+        rows = self._connection.execute(
+            "SELECT name, wr FROM pragma_table_list WHERE schema = 'main'"
+        ).fetchall()
+        return {name for name, without_rowid in rows if without_rowid} & set(TABLES)
+
+    def version(self) -> int:
+        """Changes when somebody has committed."""
+        return int(self._connection.pragma("data_version"))
+
     def state(self, *, known: State | None = None, changed: Iterable[str] = TABLES) -> State:
         """Everything, in one snapshot. `known`: an earlier state, in which only `changed` tables are old."""
         execute = self._connection.execute

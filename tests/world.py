@@ -813,11 +813,11 @@ class World:
 
     def steps_of(self, run: Run | str) -> list[RunStep]:
         """The trace of the run, all attempts."""
-        return self.db.read(lambda reader: runs.steps(reader, _id(run)))
+        return self.db.read(lambda reader: attempts.steps(reader, _id(run)))
 
     def sessions_of(self, run: Run | str) -> list[Session]:
         """The sessions of the run, oldest first."""
-        found = self.db.read(lambda reader: runs.sessions(reader, workspace_id=None, limit=10_000))
+        found = self.db.read(lambda reader: attempts.sessions(reader, workspace_id=None, limit=10_000))
         return [session for session in reversed(found) if session.run_id == _id(run)]
 
     def runs(self, agent: Agent | None = None) -> list[Run]:

@@ -17,7 +17,7 @@ from kandev_sched.flow.settle import Outcome, OutcomeKind
 from kandev_sched.flow.steps import Context, Stop
 from kandev_sched.launch.command import agent_environment
 from kandev_sched.launch.executor import LaunchSpec
-from kandev_sched.store import runs, wakeups
+from kandev_sched.store import attempts, runs, wakeups
 from kandev_sched.store.db import Reader, Tx, wake_path
 
 
@@ -105,4 +105,4 @@ def mark_launched(tx: Tx, run: Run) -> None:
     """The prompt was handed over, perhaps by a supervisor that is gone: its requests are delivered."""
     if runs.mark_started(tx, run.id, run.attempt):
         wakeups.mark_delivered(tx, run.id, run.attempt)
-        runs.set_session_state(tx, run, SessionState.RUNNING)
+        attempts.set_session_state(tx, run, SessionState.RUNNING)

@@ -16,7 +16,7 @@ from kandev_sched.domain.runs import RunStatus, SessionState
 from kandev_sched.domain.wakeups import Ending, WakeupStatus
 from kandev_sched.flow.dispatch import follow_up
 from kandev_sched.policy.retry import BACKOFF_MS, GiveUp, RetryIn, after_failure
-from kandev_sched.store import activity, agents, routines, runs, tasks, triggers, wakeups
+from kandev_sched.store import activity, agents, attempts, routines, runs, tasks, triggers, wakeups
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def settle(tx: Tx, settled: Run, outcome: Outcome) -> Run | None:
     if run is None or run.status is not RunStatus.CLAIMED or run.attempt != settled.attempt:
         return None
     tasks.free_checkout(tx, run.id)
-    runs.set_session_state(tx, run, SessionState.ENDED)
+    attempts.set_session_state(tx, run, SessionState.ENDED)
     tx.wake_supervisor()  # a session, an agent's slot and perhaps a task became free
     if run.cancel_reason == AGENT_STOPPED and outcome.kind is not OutcomeKind.SUCCEEDED:
         outcome = outcome.replace(kind=OutcomeKind.UNCLAIMED, reason="agent stopped")

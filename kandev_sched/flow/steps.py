@@ -17,9 +17,8 @@ from kandev_sched.domain.wakeups import Capacity, WakeupRequest
 from kandev_sched.domain.workspaces import Workspace
 from kandev_sched.flow.settle import Outcome, OutcomeKind, cancel_request
 from kandev_sched.policy import admission, placement, prompt
-from kandev_sched.store import agents, routines, runs, tasks, wakeups, workspaces
+from kandev_sched.store import agents, attempts, routines, runs, tasks, wakeups, workspaces
 from kandev_sched.store.db import Reader, Tx
-
 
 NOTHING_TO_DO = "no_open_request"
 
@@ -193,7 +192,7 @@ def create_session(tx: Tx, run: Run) -> Session:
         attempt=run.attempt,
         created_at=tx.now,
     )
-    runs.add_session(tx, session)
+    attempts.add_session(tx, session)
     return session
 
 

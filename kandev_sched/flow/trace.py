@@ -7,7 +7,7 @@ Lines become durable with the transaction of their steps; those of a transaction
 from __future__ import annotations
 
 from kandev_sched.domain.runs import RunStep, StepName
-from kandev_sched.store import runs
+from kandev_sched.store import attempts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Trace:
 
     def write(self, tx: Tx, run: Run) -> None:
         """Insert the lines that are not durable yet."""
-        runs.add_steps(tx, [line.record(run) for line in self._lines[self._durable_count :]])
+        attempts.add_steps(tx, [line.record(run) for line in self._lines[self._durable_count :]])
 
     def mark_durable(self) -> None:
         """The transaction of the last `write` has committed."""

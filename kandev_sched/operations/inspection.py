@@ -10,7 +10,7 @@ from kandev_sched.domain.runs import Reason, Run, RunStatus
 from kandev_sched.operations import lookup
 from kandev_sched.operations.runs import waiting_of
 from kandev_sched.operations.views import row_of, rows_of
-from kandev_sched.store import activity, agents, routines, runs, wakeups, workspaces
+from kandev_sched.store import activity, agents, attempts, routines, runs, wakeups, workspaces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def run_detail(reader: Reader, run: Run, at: Circumstances) -> Row:
     return {
         **as_dict(run_view(reader, run, at)),
         "wakeups": rows_of(reader, wakeups.of_run(reader, run.id)),
-        "steps": rows_of(reader, runs.steps(reader, run.id)),
+        "steps": rows_of(reader, attempts.steps(reader, run.id)),
         "result": run.result,
     }
 
@@ -157,7 +157,7 @@ def list_routine_runs(reader: Reader, *, workspace: str, routine: str | None, li
 def list_sessions(reader: Reader, *, workspace: str, limit: int) -> list[Row]:
     """The newest agent sessions, newest first."""
     place = lookup.the_workspace(reader, workspace)
-    return rows_of(reader, runs.sessions(reader, workspace_id=place.id, limit=limit))
+    return rows_of(reader, attempts.sessions(reader, workspace_id=place.id, limit=limit))
 
 
 def list_activity(reader: Reader, *, workspace: str, kind: str | None, limit: int) -> list[Row]:

@@ -58,6 +58,7 @@ class MachineWorld(World):
         super().__init__(folder, settings=SETTINGS)
         self.machine.ignores_cancel = True
         self._watcher = Watcher(self.path)
+        self._version, self._unannounced = 0, self._watcher.unannounced()
 
     def open(self) -> None:
         if self._is_open:
@@ -82,11 +83,11 @@ class MachineWorld(World):
         """Judge the last commit."""
         if not hasattr(self, "_watcher"):
             return  # the template is being made
-        before = self.history.state
-        if before is not None and not self.changed:
+        before, version = self.history.state, self._watcher.version()
+        if before is not None and version == self._version:
             return
-        # Tables without rowids are not announced; they are small.
-        changed = self.changed & set(TABLES) | {"task_participants"}
+        self._version = version
+        changed = self.changed & set(TABLES) | self._unannounced
         after = self._watcher.state(known=before, changed=changed)
         self.changed.clear()
         found = self.history.observe(after, self.now)

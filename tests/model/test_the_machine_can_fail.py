@@ -126,8 +126,19 @@ class Archiving(Dense):
     interferes = ("archive", "none")
 
 
-class Reassigning(Dense):
+class Reassigning(Machine):
+    """Of queued runs: staleness is judged when they are claimed."""
+
+    focused = 60
     interferes = ("assign", "leave", "move")
+
+
+class Ticking(Dense):
+    """Schedules fire all the time."""
+
+    def clock_back(self) -> None:
+        self.world.advance(3601)
+        self.tick()
 
 
 CASES: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
@@ -150,6 +161,7 @@ CASES: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
 MACHINES = {
     follow_ups_outlive_their_agent: Archiving,
     one_stale_request_cancels_the_whole_run: Reassigning,
+    nothing_is_promoted: Ticking,
 }
 
 

@@ -117,8 +117,10 @@ def test_quiet_hours_are_read(text: str, days: tuple[int, ...], begin: int, end:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "MON", "MON 22:00", "MON 22-07", "MON 25:00-07:00", "MON 22:60-23:00", "MON 24:01-07:00"]
-    + ["MONDAY 22:00-07:00", "22:00-07:00", "MON 22:00-7:00", "MON ٢٢:00-23:00", "MON- 22:00-23:00x"],
+    [
+        *("", "MON", "MON 22:00", "MON 22-07", "MON 25:00-07:00", "MON 22:60-23:00", "MON 24:01-07:00"),
+        *("MONDAY 22:00-07:00", "22:00-07:00", "MON 22:00-7:00", "MON ٢٢:00-23:00", "MON- 22:00-23:00x"),
+    ],
 )
 def test_what_cannot_be_read_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(Invalid) as refused:
