@@ -54,6 +54,7 @@ from kandev_sched.policy.coalesce import ConcurrencyPolicy
 from kandev_sched.store import (
     activity,
     agents,
+    attempts,
     routines,
     runs,
     supervision,

@@ -67,7 +67,7 @@ class Supervisor:
         sweeper = Sweeper(self.db, window_s=window_s, loops=lambda: list(self._loops.values()))
         listener = Listener(self.db, self._fifo, on_news=self._on_news)
         ticks: dict[str, Callable[[], float]] = {
-            "drainer": Drainer(self.pipeline, on_launch=lambda: self._loops["watcher"].wake()).tick,
+            "drainer": Drainer(self.pipeline, on_launch=self._on_launch).tick,
             "ticker": Ticker(self.db, window_s=window_s).tick,
             "sweeper": sweeper.tick,
             "watcher": Watcher(self.pipeline).tick,
@@ -82,6 +82,9 @@ class Supervisor:
     def _on_work(self) -> None:
         if hasattr(self, "_loops"):  # the writer may commit before the loops exist
             self._loops["drainer"].wake()
+
+    def _on_launch(self) -> None:
+        self._loops["watcher"].wake()
 
     def _on_news(self) -> None:
         for name in ("drainer", "ticker", "watcher"):
@@ -163,7 +166,7 @@ class Supervisor:
         self._hears_signals = True
 
     def _ignore_signals(self) -> None:
-        """All is done: a late signal shall neither log after the end nor turn the exit status into a death."""
+        """All is done: a late signal shall neither log after the end nor change the exit status."""
         if self._hears_signals:
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, signal.SIG_IGN)
