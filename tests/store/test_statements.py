@@ -14,7 +14,7 @@ from sql_facts import MODULES, STATEMENTS, named, parameters, plan, table_scans
 from world import World
 
 from kandev_sched.domain.record import field_names
-from kandev_sched.store import activity, agents, routines, runs, tasks, triggers, wakeups
+from kandev_sched.store import activity, agents, attempts, routines, runs, tasks, triggers, wakeups
 from kandev_sched.store.sql import NoRows, Sql
 
 
@@ -78,8 +78,8 @@ HOT = {
     "finish": runs._FINISH,
     "mark_started": runs._STARTED,
     "ask_cancel": runs._ASK_CANCEL,
-    "steps": runs._STEPS,
-    "session_state": runs._SESSION_STATE,
+    "steps": attempts._STEPS,
+    "session_state": attempts._SESSION_STATE,
     "wakeup by_id": wakeups._BY_ID,
     "by_key": wakeups._BY_KEY,
     "of_run": wakeups._OF_RUN,
