@@ -199,8 +199,7 @@ def open_file(
     if not os.path.exists(path):
         _make_room(path, create=create)
     try:
-        gate = Gate(gate_path(path), patience_s=patience_s)
-        return _open_behind(gate, path, before_migrating), gate
+        return _open_ours(path, patience_s, before_migrating)
     except OSError as error:
         raise _cannot_open(path, error.strerror or str(error)) from error
     except apsw.Error as error:
@@ -208,21 +207,24 @@ def open_file(
         raise
 
 
-def _open_behind(gate: Gate, path: str, before_migrating: Callable[[str], None] | None) -> apsw.Connection:
-    """What is refused is let go of, so that its -wal and -shm are not left behind."""
-    connection = None
+def _open_ours(
+    path: str, patience_s: float | None, before_migrating: Callable[[str], None] | None
+) -> tuple[apsw.Connection, Gate]:
+    """A file that is refused is let go of, and nothing of ours is left beside it."""
+    connection, gate = connect(path), None
     try:
-        connection = connect(path)
         if before_migrating is not None:
             before_migrating(path)
-        if schema_version(connection, path) < SCHEMA_VERSION:
+        version = schema_version(connection, path)
+        gate = Gate(gate_path(path), patience_s=patience_s)
+        if version < SCHEMA_VERSION:
             _bring_up_to_date(connection, gate, path)
     except BaseException:
-        if connection is not None:
-            connection.close()
-        gate.close()
+        connection.close()
+        if gate is not None:
+            gate.close()
         raise
-    return connection
+    return connection, gate
 
 
 def _make_room(path: str, *, create: bool) -> None:

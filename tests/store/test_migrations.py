@@ -252,3 +252,14 @@ def test_eight_first_commands_at_once_make_one_database(tmp_path: Path) -> None:
     assert db._connection.pragma("integrity_check") == "ok"
     db.close()
     assert list(tmp_path.glob("sched.db.before*")) == []
+
+
+def test_a_file_that_is_refused_gets_nothing_of_ours_beside_it(tmp_path: Path) -> None:
+    """A stray `.gate` beside another program's database would be litter that nobody explains."""
+    path = tmp_path / "other.db"
+    other = apsw.Connection(str(path))
+    other.execute("CREATE TABLE theirs (x)")
+    other.close()
+    with pytest.raises(Unusable):
+        open_database(str(path), host=FakeHost(), create=True)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["other.db"]
