@@ -132,7 +132,7 @@ def _integrity(path: str) -> str:
 
 
 # The shared database commits the three triggers together, the plain one each by itself. A kill is a process
-# of a third of a second, so the suite takes each fifth statement of one kind and others of the other kind.
+# of a third of a second, so the suite takes each seventh statement of one kind and others of the other kind.
 @pytest.mark.parametrize(("kind", "shift"), [("shared", 0), ("plain", 2)])
 def test_a_kill_between_any_two_statements_of_a_fire_neither_repeats_nor_loses_a_slot(
     tmp_path: Path, kind: str, shift: int
@@ -143,7 +143,7 @@ def test_a_kill_between_any_two_statements_of_a_fire_neither_repeats_nor_loses_a
     assert counted.returncode == 0, counted.stderr
     total, right = int(counted.stdout), _outcome(whole.path)
     assert right["fires"][("capped", BEGIN + 25 * 60_000, "received", 0)] == 1
-    step = 1 if "SCHED_LONG_MODEL" in os.environ else 5
+    step = 1 if "SCHED_LONG_MODEL" in os.environ else 7
     numbers = sorted({*range(1 + shift, total + 1, step), total})
 
     def killed_at(last: int) -> None:

@@ -123,9 +123,10 @@ class Judge:
             case "task_terminal":
                 return task["state"] in ("DONE", "CANCELLED") or task["archived_at"] is not None
             case "assignee_changed":
-                return task["assignee_agent_id"] != request["agent_id"]
+                return request["capacity"] == "assignee" and task["assignee_agent_id"] != request["agent_id"]
             case "review_participant_changed":
-                return request["capacity"] not in state.capacities(task["id"], request["agent_id"])
+                is_participant = request["capacity"] in state.capacities(task["id"], request["agent_id"])
+                return request["capacity"] in ("reviewer", "approver") and not is_participant
         return False
 
     def prompts_name_everything(self, state: State) -> Iterator[str]:

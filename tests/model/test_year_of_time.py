@@ -20,15 +20,18 @@ from world import DAY, HOUR, MINUTE, SECOND, START, World
 from kandev_sched.domain.instant import rfc3339
 from kandev_sched.domain.routines import CatchUpPolicy, ConcurrencyPolicy, Routine
 from kandev_sched.domain.schedules import OnGap, OnRepeat, Syntax, Trigger
+from kandev_sched.flow import ticking
 from kandev_sched.flow.arming import rearm
 from kandev_sched.operations import principals
 from kandev_sched.operations.schedules import Schedule
+from kandev_sched.policy import catchup
 from kandev_sched.policy.timing import Timing, timing_of
+from kandev_sched.supervisor import sweeper
 
 FAST = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 IS_LONG = "SCHED_LONG_MODEL" in os.environ
 SEEDS = range(int(os.environ.get("SCHED_LONG_MODEL_SEEDS", "60"))) if IS_LONG else range(2)
-PACE = 1.0 if IS_LONG else 2.5  # in the suite time goes in longer strides
+PACE = 1.0 if IS_LONG else 4.0  # in the suite time goes in longer strides
 ZONES = (
     "UTC",
     "Europe/Berlin",
@@ -373,3 +376,42 @@ def year_kinds(year: Year) -> dict[str, int]:
         "fired": sum(len(one.occurred) for one in year.followed),
         "missed": sum(len(one.missed) for one in year.followed),
     }
+
+
+def _drop_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+    decide = catchup.decide
+
+    def forgetful(*args, **options):
+        found = decide(*args, **options)
+        return found.replace(fires=found.fires[1:]) if len(found.fires) > 2 else found
+
+    monkeypatch.setattr(catchup, "decide", forgetful)
+
+
+def _forget_the_step_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeper, "rearm_after_step_back", lambda tx: None)
+
+
+def _name_slots_by_their_fire(monkeypatch: pytest.MonkeyPatch) -> None:
+    slot_of = ticking._slot
+    monkeypatch.setattr(ticking, "_slot", lambda *args: slot_of(*args).replace(at=slot_of(*args).at + SECOND))
+
+
+def _miss_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ticking, "_record_missed", lambda *args: None)
+
+
+@pytest.mark.parametrize(
+    "spoil", [_drop_the_oldest, _forget_the_step_back, _name_slots_by_their_fire, _miss_in_silence]
+)
+def test_the_judge_of_the_year_sees_a_rule_that_is_broken(
+    folder: Path, spoil, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that a year that passes means something."""
+    spoil(monkeypatch)
+    year = Year(folder, 1)
+    try:
+        with pytest.raises(AssertionError):
+            year.live(START + 365 * DAY)
+    finally:
+        year.world.close()

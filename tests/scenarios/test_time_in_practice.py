@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from world import DAY, HOUR, MINUTE, SECOND, START, World, ms
 
@@ -38,7 +40,9 @@ def arming(world: World, routine: Routine) -> str:
 
 
 def test_a_spread_gives_each_trigger_its_own_fixed_delay(world: World) -> None:
-    """Forty routines on one cron line do not start together; each keeps its offset for life."""
+    """S1 schedules in practice:
+    Forty routines on one cron line do not start together; each keeps its offset for life.
+    """
     bot = world.given_agent()
     made = [
         world.given_routine(f"r{n}", agent=bot, schedule=Schedule(cron=HOURLY, zone="UTC", spread_s=300))
@@ -57,7 +61,7 @@ def test_a_spread_gives_each_trigger_its_own_fixed_delay(world: World) -> None:
 
 
 def test_the_spread_is_seen_in_every_preview(world: World) -> None:
-    """`sched next` and the preview at creation show when it really fires."""
+    """S1 schedules in practice: `sched next` and the preview at creation show when it really fires."""
     routine = world.given_routine(
         agent=world.given_agent(), schedule=Schedule(cron=HOURLY, zone="UTC", spread_s=3000)
     )
@@ -75,7 +79,7 @@ def test_the_spread_is_seen_in_every_preview(world: World) -> None:
 
 @pytest.mark.parametrize("policy", list(CatchUpPolicy))
 def test_a_slot_that_the_spread_delays_is_not_late(world: World, policy: CatchUpPolicy) -> None:
-    """The delay is wanted: neither skip_missed nor the age limit counts it."""
+    """S1 schedules in practice: The delay is wanted: neither skip_missed nor the age limit counts it."""
     routine = world.given_routine(
         agent=world.given_agent(),
         schedule=Schedule(cron=HOURLY, zone="UTC", spread_s=3000),
@@ -90,7 +94,9 @@ def test_a_slot_that_the_spread_delays_is_not_late(world: World, policy: CatchUp
 
 @pytest.mark.parametrize(("before", "after"), [(0, 3000), (3000, 0), (3000, 600), (60, 3000)])
 def test_a_changed_spread_neither_repeats_nor_loses_a_slot(world: World, before: int, after: int) -> None:
-    """Slots are named by their nominal instants; the edit comes at every quarter of an hour."""
+    """S1 schedules in practice:
+    Slots are named by their nominal instants; the edit comes at every quarter of an hour.
+    """
     routine = world.given_routine(
         agent=world.given_agent(),
         schedule=Schedule(cron=HOURLY, zone="UTC", spread_s=before),
@@ -110,6 +116,7 @@ def test_a_changed_spread_neither_repeats_nor_loses_a_slot(world: World, before:
 
 
 def test_a_spread_does_not_go_with_a_single_instant(world: World) -> None:
+    """S1 schedules in practice: a spread does not go with a single instant."""
     with pytest.raises(Invalid, match="spread"):
         world.given_routine(
             agent=world.given_agent(), schedule=Schedule(at="2026-12-24T18:00:00Z", spread_s=60)
@@ -120,7 +127,7 @@ def test_a_spread_does_not_go_with_a_single_instant(world: World) -> None:
 
 
 def test_a_slot_inside_a_calendar_is_recorded_with_the_reason_and_creates_nothing(world: World) -> None:
-    """A holiday: excluded, shown beforehand, and the next day fires."""
+    """S1 schedules in practice: A holiday: excluded, shown beforehand, and the next day fires."""
     world.given_calendar("holidays", zone=BERLIN, dates=("2026-12-02",))
     routine = world.given_routine(
         agent=world.given_agent(), schedule=Schedule(cron="30 0 * * *", zone=BERLIN, calendars=("holidays",))
@@ -138,7 +145,9 @@ def test_a_slot_inside_a_calendar_is_recorded_with_the_reason_and_creates_nothin
 
 
 def test_weekly_quiet_hours_go_over_midnight_on_the_calendars_own_clock(world: World) -> None:
-    """FRI 22:00-07:00 is Friday evening and Saturday morning, also when the clocks change."""
+    """S1 schedules in practice:
+    FRI 22:00-07:00 is Friday evening and Saturday morning, also when the clocks change.
+    """
     world.given_calendar("nights", zone=BERLIN, quiet=("FRI 22:00-07:00",))
     routine = world.given_routine(
         agent=world.given_agent(), schedule=Schedule(cron=HOURLY, zone="UTC", calendars=("nights",))
@@ -155,6 +164,7 @@ def test_weekly_quiet_hours_go_over_midnight_on_the_calendars_own_clock(world: W
 
 
 def test_a_maintenance_window_has_its_beginning_and_not_its_end(world: World) -> None:
+    """S1 schedules in practice: a maintenance window has its beginning and not its end."""
     world.given_calendar("work", windows=("2026-12-01T10:00:00Z/2026-12-01T12:00:00Z",))
     routine = world.given_routine(
         agent=world.given_agent(), schedule=Schedule(cron=HOURLY, zone="UTC", calendars=("work",))
@@ -169,6 +179,7 @@ def test_a_maintenance_window_has_its_beginning_and_not_its_end(world: World) ->
 
 
 def test_a_changed_calendar_counts_from_the_next_slot_and_one_in_use_is_not_deleted(world: World) -> None:
+    """S1 schedules in practice."""
     calendar = world.given_calendar("off", dates=("2026-12-01",))
     routine = world.given_routine(
         agent=world.given_agent(), schedule=Schedule(cron=HOURLY, zone="UTC", calendars=("off",))
@@ -185,7 +196,7 @@ def test_a_changed_calendar_counts_from_the_next_slot_and_one_in_use_is_not_dele
 
 
 def test_an_excluded_slot_does_not_count_as_a_fire(world: World) -> None:
-    """max_fires counts what fired; the preview goes on until then."""
+    """S1 schedules in practice: max_fires counts what fired; the preview goes on until then."""
     world.given_calendar("off", dates=("2026-12-02",))
     routine = world.given_routine(
         agent=world.given_agent(),
@@ -201,7 +212,7 @@ def test_an_excluded_slot_does_not_count_as_a_fire(world: World) -> None:
 
 
 def test_nothing_fires_before_the_start_or_after_the_end(world: World) -> None:
-    """Both bounds are themselves inside."""
+    """S1 schedules in practice: Both bounds are themselves inside."""
     schedule = Schedule(
         cron=HOURLY, zone="UTC", start_at="2026-12-01T11:00:00Z", end_at="2026-12-01T14:00:00+01:00"
     )
@@ -213,6 +224,7 @@ def test_nothing_fires_before_the_start_or_after_the_end(world: World) -> None:
 
 
 def test_max_fires_is_the_most_also_when_slots_are_caught_up(world: World) -> None:
+    """S1 schedules in practice: max fires is the most also when slots are caught up."""
     routine = world.given_routine(
         agent=world.given_agent(), schedule=Schedule(cron=HOURLY, zone="UTC", max_fires=3)
     )
@@ -230,7 +242,7 @@ def test_max_fires_is_the_most_also_when_slots_are_caught_up(world: World) -> No
 
 
 def test_the_cap_is_kept_by_a_slot_that_had_fired_before_the_clock_stepped_back(world: World) -> None:
-    """A slot that comes again counts neither again nor as new."""
+    """S1 schedules in practice: A slot that comes again counts neither again nor as new."""
     routine = world.given_routine(
         agent=world.given_agent(), schedule=Schedule(cron=HOURLY, zone="UTC", max_fires=4)
     )
@@ -258,7 +270,9 @@ def dry_run(world: World, command: Backfill) -> list[BackfillSlot]:
 
 
 def test_a_backfill_fires_the_past_slots_that_have_not_fired(world: World) -> None:
-    """Each slot its occurrence, already fired ones left alone, the schedule not moved; again: nothing."""
+    """S1 schedules in practice:
+    Each slot its occurrence, already fired ones left alone, the schedule not moved; again: nothing.
+    """
     routine = world.given_routine(agent=world.given_agent(), cron=HOURLY)
     world.live_until(START + 2 * HOUR)
     before = world.trigger_of(routine)
@@ -278,6 +292,7 @@ def test_a_backfill_fires_the_past_slots_that_have_not_fired(world: World) -> No
 
 
 def test_a_backfill_may_have_a_concurrency_of_its_own(world: World) -> None:
+    """S1 schedules in practice: a backfill may have a concurrency of its own."""
     routine = world.given_routine(agent=world.given_agent(), cron=HOURLY)
     command = asked(routine, START - 3 * HOUR, START, concurrency=ConcurrencyPolicy.ALWAYS_ENQUEUE)
     run_backfill(world, command)
@@ -286,6 +301,7 @@ def test_a_backfill_may_have_a_concurrency_of_its_own(world: World) -> None:
 
 
 def test_a_backfill_keeps_calendars_and_names_nominal_slots(world: World) -> None:
+    """S1 schedules in practice: a backfill keeps calendars and names nominal slots."""
     world.given_calendar("off", windows=("2026-12-01T07:00:00Z/2026-12-01T08:00:00Z",))
     schedule = Schedule(cron=HOURLY, zone="UTC", calendars=("off",), spread_s=3000)
     routine = world.given_routine(agent=world.given_agent(), schedule=schedule)
@@ -306,6 +322,7 @@ def test_a_backfill_keeps_calendars_and_names_nominal_slots(world: World) -> Non
     ],
 )
 def test_a_backfill_has_its_limits(world: World, begin: int, end: int, why: str) -> None:
+    """S1 schedules in practice: a backfill has its limits."""
     routine = world.given_routine(agent=world.given_agent(), cron=HOURLY)
     with pytest.raises(Invalid, match=why):
         dry_run(world, asked(routine, begin, end))
@@ -315,6 +332,7 @@ def test_a_backfill_has_its_limits(world: World, begin: int, end: int, why: str)
 
 
 def test_a_backfill_of_a_paused_routine_is_refused(world: World) -> None:
+    """S1 schedules in practice: a backfill of a paused routine is refused."""
     routine = world.given_routine(agent=world.given_agent(), cron=HOURLY)
     world.pause_routine(routine)
     with pytest.raises(Conflict, match="paused"):
@@ -325,6 +343,7 @@ def test_a_backfill_of_a_paused_routine_is_refused(world: World) -> None:
 
 
 def test_cancel_active_ends_a_queued_run_and_starts_anew(world: World) -> None:
+    """behaviour §3 Concurrency: cancel active ends a queued run and starts anew."""
     routine = world.given_routine(agent=world.given_agent(), cron=EVERY_FIVE, concurrency=CANCEL)
     world.live_until(START + 10 * MINUTE, works=False)
     first, second = world.runs()
@@ -336,6 +355,7 @@ def test_cancel_active_ends_a_queued_run_and_starts_anew(world: World) -> None:
 
 
 def test_cancel_active_ends_a_run_at_work_and_the_new_one_follows(world: World) -> None:
+    """behaviour §3 Concurrency: cancel active ends a run at work and the new one follows."""
     world.given_task(agent=(bot := world.given_agent()))
     routine = world.given_routine(agent=bot, cron=EVERY_FIVE, concurrency=CANCEL)
     world.live_until(START + 5 * MINUTE, works=False)
@@ -355,6 +375,7 @@ def test_cancel_active_ends_a_run_at_work_and_the_new_one_follows(world: World) 
 
 
 def test_cancel_active_ends_the_task_of_a_heavy_routine(world: World) -> None:
+    """behaviour §3 Concurrency: cancel active ends the task of a heavy routine."""
     routine = world.given_routine(
         agent=world.given_agent(), cron=EVERY_FIVE, concurrency=CANCEL, task_title="review"
     )
@@ -401,6 +422,7 @@ def test_cancel_active_of_a_run_at_work_lets_the_requests_of_others_follow_up(wo
 
 
 def test_a_routine_says_in_a_word_whether_it_will_fire(world: World) -> None:
+    """S1 schedules in practice: a routine says in a word whether it will fire."""
     bot = world.given_agent()
     made = {
         name: world.given_routine(name, agent=bot, cron=EVERY_FIVE)
@@ -418,7 +440,7 @@ def test_a_routine_says_in_a_word_whether_it_will_fire(world: World) -> None:
 
 
 def test_the_last_fire_is_told_apart_from_the_last_success(world: World) -> None:
-    """A fire is no success: only a run that ended well is."""
+    """S1 schedules in practice: A fire is no success: only a run that ended well is."""
     world.given_task(agent=(bot := world.given_agent()))
     routine = world.given_routine(agent=bot, cron=HOURLY)
     world.live_until(START + HOUR, works=False)
@@ -442,7 +464,7 @@ def test_the_last_fire_is_told_apart_from_the_last_success(world: World) -> None
 
 
 def test_shift_fires_all_walls_of_a_gap_once_at_its_end(world: World) -> None:
-    """Four quarter hours do not exist; they are one instant, which fires once."""
+    """behaviour §3 DST: Four quarter hours do not exist; they are one instant, which fires once."""
     world.host.set_clock(ms("2027-03-28T01:50:00+01:00"))
     schedule = Schedule(cron="*/15 2 * * *", zone=BERLIN, on_gap=OnGap.SHIFT)
     routine = world.given_routine(
@@ -454,7 +476,7 @@ def test_shift_fires_all_walls_of_a_gap_once_at_its_end(world: World) -> None:
 
 
 def test_skip_leaves_one_record_for_all_walls_of_a_gap(world: World) -> None:
-    """History: what the clock skipped, with the reason in a sentence, once."""
+    """behaviour §3 DST: History: what the clock skipped, with the reason in a sentence, once."""
     world.host.set_clock(ms("2027-03-28T01:50:00+01:00"))
     routine = world.given_routine(agent=world.given_agent(), cron="*/15 * * * *", zone=BERLIN)
     assert len([fire for fire in world.coming(hours=3) if fire.skipped_reason]) == 4
@@ -467,6 +489,7 @@ def test_skip_leaves_one_record_for_all_walls_of_a_gap(world: World) -> None:
 
 @pytest.mark.parametrize("how", ["denied", "down"])
 def test_a_gap_is_recorded_once_also_when_nothing_fires_or_nobody_ticks(world: World, how: str) -> None:
+    """behaviour §3 DST: a gap is recorded once also when nothing fires or nobody ticks."""
     world.host.set_clock(ms("2027-03-27T12:00:00+01:00"))
     routine = world.given_routine(agent=world.given_agent(), cron="30 2 * * *", zone=BERLIN)
     if how == "denied":
@@ -484,7 +507,7 @@ def test_a_gap_is_recorded_once_also_when_nothing_fires_or_nobody_ticks(world: W
 
 
 def test_both_fires_the_repeated_hour_twice_and_each_instant_once_across_a_restart(world: World) -> None:
-    """A restart inside the repeated hour fires nothing twice, under either rule."""
+    """behaviour §3 DST: A restart inside the repeated hour fires nothing twice, under either rule."""
     world.host.set_clock(ms("2027-10-31T01:40:00+02:00"))
     bot = world.given_agent()
     made = {
@@ -505,3 +528,34 @@ def test_both_fires_the_repeated_hour_twice_and_each_instant_once_across_a_resta
     end = ms("2027-10-31T03:00:00+01:00")
     assert world.fired_slots(made[OnRepeat.FIRST]) == [*first_pass, end]
     assert world.fired_slots(made[OnRepeat.BOTH]) == [*first_pass, *second_pass, end]
+
+
+# --- the process's own zone -------------------------------------------------------------------------------
+
+
+def test_a_changed_zone_of_the_process_moves_no_slot(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """behaviour §3: stored instants never depend on the process's zone, nor do the ids of occurrences."""
+    bot = world.given_agent()
+    made = [
+        world.given_routine("cron", agent=bot, cron="30 2 * * *", zone=BERLIN),
+        world.given_routine("utc", agent=bot, cron="30 2 * * *"),
+        world.given_routine(
+            "days", agent=bot, schedule=Schedule(every="P1D", start_at="2026-12-01T02:30:00Z")
+        ),
+    ]
+    slots = {}
+    for number, zone in enumerate(("Asia/Kolkata", "America/New_York", "UTC", "Pacific/Kiritimati")):
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        world.restart()
+        world.live_until(START + (number + 1) * DAY, works=False)
+        slots[zone] = [world.fired_slots(routine)[number:] for routine in made]
+    monkeypatch.undo()
+    time.tzset()
+    two_thirty = ms("2026-12-02T02:30:00Z")
+    for number, found in enumerate(slots.values()):
+        assert found == [
+            [two_thirty - HOUR + number * DAY],
+            [two_thirty + number * DAY],
+            [two_thirty + number * DAY],
+        ]

@@ -35,7 +35,9 @@ SKIP_MISSED = CatchUpPolicy.SKIP_MISSED
 
 
 def test_tz_01_a_daily_job_in_a_zone_fires_once_each_night_of_a_clock_change(world: World) -> None:
-    """In autumn at the first 02:30 only, in spring not at all; the skip is seen before and afterwards."""
+    """behaviour §3 DST:
+    In autumn at the first 02:30 only, in spring not at all; the skip is seen before and afterwards.
+    """
     world.host.set_clock(ms("2027-03-26T12:00:00+01:00"))
     routine = world.given_routine(agent=world.given_agent(), cron="30 2 * * *", zone=BERLIN)
     (skipped,) = [fire for fire in world.coming(hours=72) if fire.skipped_reason]
@@ -59,7 +61,9 @@ def test_tz_01_a_daily_job_in_a_zone_fires_once_each_night_of_a_clock_change(wor
 
 
 def test_tz_02_the_lost_slot_of_spring_can_run_at_the_end_of_the_gap(world: World) -> None:
-    """Skipping is the rule, and recorded; who cannot do without the slot says `on_gap = shift`."""
+    """behaviour §3 DST:
+    Skipping is the rule, and recorded; who cannot do without the slot says `on_gap = shift`.
+    """
     world.host.set_clock(ms("2027-03-13T12:00:00-05:00"))
     bot = world.given_agent()
     made = {
@@ -92,7 +96,9 @@ def test_tz_02_the_lost_slot_of_spring_can_run_at_the_end_of_the_gap(world: Worl
 def test_tz_03_on_the_day_of_25_hours_an_hourly_job_fires_24_times_unless_told_otherwise(
     world: World, expression: str, repeat: OnRepeat, count: int
 ) -> None:
-    """A wall time fires once; `on_repeat = both` fires it each time that the clock shows it."""
+    """behaviour §3 DST:
+    A wall time fires once; `on_repeat = both` fires it each time that the clock shows it.
+    """
     begin, end = ms("2027-10-31T00:00:00+02:00"), ms("2027-11-01T00:00:00+01:00")
     world.host.set_clock(begin - 1)
     schedule = Schedule(cron=expression, zone=BERLIN, on_repeat=repeat)
@@ -107,7 +113,7 @@ def test_tz_03_on_the_day_of_25_hours_an_hourly_job_fires_24_times_unless_told_o
 
 
 def test_tz_05_the_next_slot_is_always_later_than_now_and_never_depends_on_who_asks() -> None:
-    """Strictly increasing and stable, for many zones around each of their changes."""
+    """behaviour §3 DST: Strictly increasing and stable, for many zones around each of their changes."""
     chance = random.Random(5)
     keys = chance.sample(sorted(key for key in available_timezones() if "/" in key[:9]), 12)
     for key in [*keys, BERLIN, "Australia/Lord_Howe", "America/Santiago", "Africa/Casablanca"]:
@@ -130,7 +136,9 @@ def test_tz_05_the_next_slot_is_always_later_than_now_and_never_depends_on_who_a
 
 
 def test_tz_06_an_evening_edit_leaves_tomorrow_morning_alone(world: World) -> None:
-    """Next stays tomorrow 06:25, whether the same expression is given again or something else is edited."""
+    """behaviour §3 DST:
+    Next stays tomorrow 06:25, whether the same expression is given again or something else is edited.
+    """
     world.host.set_clock(ms("2027-01-12T22:37:00+01:00"))
     routine = world.given_routine(agent=world.given_agent(), cron="25 6 * * *", zone=BERLIN)
     trigger = world.trigger_of(routine)
@@ -146,7 +154,9 @@ def test_tz_06_an_evening_edit_leaves_tomorrow_morning_alone(world: World) -> No
 
 
 def test_tz_07_a_late_finish_does_not_fire_again(world: World) -> None:
-    """The agent works three hours past its slot; the next slot is tomorrow's; nothing is in between."""
+    """behaviour §3 DST:
+    The agent works three hours past its slot; the next slot is tomorrow's; nothing is in between.
+    """
     world.host.set_clock(ms("2027-01-12T02:59:00Z"))
     world.given_task(agent=(bot := world.given_agent()))
     routine = world.given_routine(agent=bot, cron="0 3 * * *")
@@ -173,7 +183,9 @@ def test_tz_07_a_late_finish_does_not_fire_again(world: World) -> None:
 def test_tz_09_only_iana_names_are_zones_and_the_right_one_is_offered(
     world: World, zone: str, offered: str | None
 ) -> None:
-    """Abbreviations, offsets and paths are refused, with a suggestion where there is one."""
+    """behaviour §3 DST:
+    Abbreviations, offsets and paths are refused, with a suggestion where there is one.
+    """
     with pytest.raises(Invalid) as refused:
         world.given_routine(agent=world.given_agent(), cron="0 9 * * *", zone=zone)
     assert zone in refused.value.message
@@ -182,7 +194,7 @@ def test_tz_09_only_iana_names_are_zones_and_the_right_one_is_offered(
 
 
 def test_tz_09_an_empty_zone_is_utc(world: World) -> None:
-    """'' → UTC."""
+    """behaviour §3 DST: '' → UTC."""
     schedule = Schedule(cron="0 9 * * *", zone="")
     routine = world.given_routine(agent=world.given_agent(), schedule=schedule)
     assert world.trigger_of(routine).zone == "UTC"
@@ -203,12 +215,14 @@ def _days(expression: str) -> set[int]:
     ],
 )
 def test_tz_10_a_full_range_restricts_and_a_star_does_not(expression: str, days: set[int]) -> None:
-    """crontab(5): both day fields restricted means either; a field that begins with `*` does not restrict."""
+    """behaviour §3 DST:
+    crontab(5): both day fields restricted means either; a field that begins with `*` does not restrict.
+    """
     assert _days(expression) == days
 
 
 def test_tz_10_friday_the_13th_is_each_friday_and_each_13th() -> None:
-    """`0 0 13 * 5`: OR."""
+    """behaviour §3 DST: `0 0 13 * 5`: OR."""
     found = forecast("0 0 13 * 5", "UTC", now=START, limit=60).next_at
     dates = [datetime.fromtimestamp(at / 1000, UTC) for at in found]
     assert all(date.day == 13 or date.weekday() == 4 for date in dates)
@@ -228,12 +242,14 @@ def test_tz_10_friday_the_13th_is_each_friday_and_each_13th() -> None:
     ],
 )
 def test_tz_11_steps_and_both_spellings_of_sunday_give_exactly_their_days(field: str, days: set[int]) -> None:
-    """Never an extra Sunday, never a lost one."""
+    """behaviour §3 DST: Never an extra Sunday, never a lost one."""
     assert _days(f"0 12 * * {field}") == days
 
 
 def test_tz_12_only_what_can_never_fire_is_refused() -> None:
-    """The 31st of February on a weekday fires on the weekdays; the 29th comes in leap years only."""
+    """behaviour §3 DST:
+    The 31st of February on a weekday fires on the weekdays; the 29th comes in leap years only.
+    """
     assert forecast("0 0 31 2 1-5", "UTC", now=START, limit=1).next_at == (ms("2027-02-01T00:00:00Z"),)
     assert forecast("0 0 29 2 *", "UTC", now=START, limit=1).next_at == (ms("2028-02-29T00:00:00Z"),)
     assert forecast("0 0 29 2 0", "UTC", now=START, limit=1).next_at == (ms("2027-02-07T00:00:00Z"),)
@@ -244,14 +260,16 @@ def test_tz_12_only_what_can_never_fire_is_refused() -> None:
 
 
 def test_tz_13_the_sign_of_an_etc_zone_is_the_posix_one(world: World) -> None:
-    """1pm in Etc/GMT+5 is 18:00Z, not 08:00Z."""
+    """behaviour §3 DST: 1pm in Etc/GMT+5 is 18:00Z, not 08:00Z."""
     routine = world.given_routine(agent=world.given_agent(), cron="0 13 * * *", zone="Etc/GMT+5")
     assert world.trigger_of(routine).next_run_at == ms("2026-12-01T18:00:00Z")
 
 
 @pytest.mark.parametrize("expression", ["2-59/3 * * * *", "30 2 * * *"])
 def test_tz_14_the_repeated_hour_is_no_busy_loop(world: World, expression: str) -> None:
-    """A ticker that looks each second through the repeated hour fires each wall time once and then rests."""
+    """behaviour §3 DST:
+    A ticker that looks each second through the repeated hour fires each wall time once and then rests.
+    """
     world.host.set_clock(ms("2027-10-30T23:59:00Z"))
     routine = world.given_routine(agent=world.given_agent(), cron=expression, zone=BERLIN)
     ticker = Ticker(world.db, window_s=5)
@@ -265,7 +283,9 @@ def test_tz_14_the_repeated_hour_is_no_busy_loop(world: World, expression: str) 
 
 
 def test_tz_15_a_heartbeat_has_its_hole_by_choice_and_is_told_so(world: World) -> None:
-    """Under `first` the repeated hour is silent, said when the schedule is made; `both` has no hole."""
+    """behaviour §3 DST:
+    Under `first` the repeated hour is silent, said when the schedule is made; `both` has no hole.
+    """
     note = forecast("*/5 * * * *", BERLIN, now=ms("2027-09-01T00:00:00Z"), limit=1).note
     assert "2027-10-31" in note
     assert "nothing fires in the repeated time" in note
@@ -284,7 +304,9 @@ def test_tz_15_a_heartbeat_has_its_hole_by_choice_and_is_told_so(world: World) -
 
 
 def test_tz_16_day_fields_follow_crontab_and_7_is_sunday() -> None:
-    """`*/2` does not restrict (AND), 7 is Sunday; the choice is visible in the next fires."""
+    """behaviour §3 DST:
+    `*/2` does not restrict (AND), 7 is Sunday; the choice is visible in the next fires.
+    """
     dates = [
         datetime.fromtimestamp(at / 1000, UTC)
         for at in forecast("0 9 */2 * 1", "UTC", now=START, limit=20).next_at
@@ -298,7 +320,9 @@ def test_tz_16_day_fields_follow_crontab_and_7_is_sunday() -> None:
 
 
 def test_cu_01_skip_missed_fires_nothing_that_is_old_and_records_it(world: World) -> None:
-    """After an outage no routine fires, each has its record, and is armed for the future."""
+    """behaviour §3 Catch-up:
+    After an outage no routine fires, each has its record, and is armed for the future.
+    """
     bot = world.given_agent()
     made = [
         world.given_routine(f"r{n}", agent=bot, cron=f"{n} 10 * * *", catch_up=SKIP_MISSED) for n in range(4)
@@ -314,7 +338,7 @@ def test_cu_01_skip_missed_fires_nothing_that_is_old_and_records_it(world: World
 
 @pytest.mark.parametrize(("late_s", "count"), [(59, 1), (60, 1), (61, 0)])
 def test_cu_01_a_slot_within_the_grace_is_the_current_one(world: World, late_s: int, count: int) -> None:
-    """The current tick of S0 is a slot that is at most 60 s late."""
+    """behaviour §3 Catch-up: The current tick of S0 is a slot that is at most 60 s late."""
     routine = world.given_routine(agent=world.given_agent(), cron="0 10 * * *", catch_up=SKIP_MISSED)
     world.advance(3600 + late_s)
     world.restart()
@@ -323,7 +347,9 @@ def test_cu_01_a_slot_within_the_grace_is_the_current_one(world: World, late_s: 
 
 
 def test_cu_02_a_burst_after_downtime_is_one_run_that_says_what_was_missed(world: World) -> None:
-    """36 slots: at most 25 are considered, all land in one run, whose prompt tells the rest; one launch."""
+    """behaviour §3 Catch-up:
+    36 slots: at most 25 are considered, all land in one run, whose prompt tells the rest; one launch.
+    """
     world.given_task(agent=(bot := world.given_agent()))
     routine = world.given_routine(agent=bot, cron="*/5 * * * *")
     world.advance(3 * 3600)
@@ -337,7 +363,7 @@ def test_cu_02_a_burst_after_downtime_is_one_run_that_says_what_was_missed(world
 
 
 def test_cu_03_what_has_fired_is_not_caught_up_after_a_restart(world: World) -> None:
-    """Fired at 22:00, restarted at 22:30: no second fire."""
+    """behaviour §3 Catch-up: Fired at 22:00, restarted at 22:30: no second fire."""
     world.host.set_clock(ms("2026-12-01T21:59:00Z"))
     routine = world.given_routine(agent=world.given_agent(), cron="0 22 * * *")
     world.live_until(ms("2026-12-01T22:30:00Z"))
@@ -349,7 +375,9 @@ def test_cu_03_what_has_fired_is_not_caught_up_after_a_restart(world: World) -> 
 
 @pytest.mark.parametrize("policy", [CatchUpPolicy.ENQUEUE_MISSED_WITH_CAP, SKIP_MISSED])
 def test_cu_04_a_slot_that_falls_into_a_restart_is_not_lost(world: World, policy: CatchUpPolicy) -> None:
-    """By default it fires at the start; under skip_missed (grace passed) an explicit missed row says so."""
+    """behaviour §3 Catch-up:
+    By default it fires at the start; under skip_missed (grace passed) an explicit missed row says so.
+    """
     world.host.set_clock(ms("2026-12-02T08:29:47Z"))
     routine = world.given_routine(agent=world.given_agent(), cron="30 8 * * *", catch_up=policy)
     world.close()
@@ -366,7 +394,7 @@ def test_cu_04_a_slot_that_falls_into_a_restart_is_not_lost(world: World, policy
 
 @pytest.mark.parametrize("policy", list(CatchUpPolicy))
 def test_cu_05_no_slot_older_than_the_age_limit_ever_fires(world: World, policy: CatchUpPolicy) -> None:
-    """Checks of 11:00 are harmful at 22:10, and welcome until 11:30."""
+    """behaviour §3 Catch-up: Checks of 11:00 are harmful at 22:10, and welcome until 11:30."""
     world.host.set_clock(ms("2026-12-01T10:59:00Z"))
     routine = world.given_routine(
         agent=world.given_agent(),
@@ -388,7 +416,9 @@ def test_cu_05_no_slot_older_than_the_age_limit_ever_fires(world: World, policy:
 
 
 def test_cu_06_long_jobs_of_others_delay_no_slot(world: World) -> None:
-    """The third agent's request is made at its slot, however long the others work and whoever may start."""
+    """behaviour §3 Catch-up:
+    The third agent's request is made at its slot, however long the others work and whoever may start.
+    """
     world.set_settings(max_sessions=1)
     made = [
         world.given_routine(f"r{n}", agent=world.given_agent(f"a{n}"), cron=f"{minute} * * * *")
@@ -408,7 +438,7 @@ def test_cu_06_long_jobs_of_others_delay_no_slot(world: World) -> None:
 
 
 def test_cu_07_a_stalled_loop_fires_late_and_says_how_late(world: World) -> None:
-    """Five seconds of standstill drop nothing, under any policy."""
+    """behaviour §3 Catch-up: Five seconds of standstill drop nothing, under any policy."""
     bot = world.given_agent()
     made = [
         world.given_routine(policy, agent=bot, cron="*/5 * * * *", catch_up=policy)
@@ -422,14 +452,16 @@ def test_cu_07_a_stalled_loop_fires_late_and_says_how_late(world: World) -> None
 
 
 def test_cu_07_an_unknown_key_of_the_config_is_an_error(tmp_path: Path) -> None:
-    """A misplaced option is never silently accepted."""
+    """behaviour §3 Catch-up: A misplaced option is never silently accepted."""
     (tmp_path / "c.toml").write_text("[supervisor]\nmisfire_grace = 5\n")
     with pytest.raises((Invalid, Unusable), match="misfire_grace"):
         load(db=None, config=str(tmp_path / "c.toml"), workspace=None, environ={})
 
 
 def test_cu_08_registering_again_never_makes_a_second_schedule(world: World) -> None:
-    """The same name is refused, and a restart adds nothing: one trigger, one fire a slot."""
+    """behaviour §3 Catch-up:
+    The same name is refused, and a restart adds nothing: one trigger, one fire a slot.
+    """
     bot = world.given_agent()
     routine = world.given_routine("same", agent=bot, cron="*/5 * * * *")
     with pytest.raises(Conflict, match="already"):
@@ -442,7 +474,9 @@ def test_cu_08_registering_again_never_makes_a_second_schedule(world: World) -> 
 
 
 def test_cu_09_a_supervisor_killed_after_each_launch_neither_loses_nor_repeats_the_slot(world: World) -> None:
-    """The run stands before its agent starts; its agent survives the supervisor, three times in a row."""
+    """behaviour §3 Catch-up:
+    The run stands before its agent starts; its agent survives the supervisor, three times in a row.
+    """
     world.given_task(agent=(bot := world.given_agent()))
     routine = world.given_routine(agent=bot, cron="*/5 * * * *")
     world.advance(300)
@@ -462,7 +496,7 @@ def test_cu_09_a_supervisor_killed_after_each_launch_neither_loses_nor_repeats_t
 
 
 def test_cu_09_a_run_lost_three_times_in_a_row_fails_and_is_escalated(world: World) -> None:
-    """The slot is never endlessly repeated."""
+    """behaviour §3 Catch-up: The slot is never endlessly repeated."""
     world.given_task(agent=(bot := world.given_agent()))
     routine = world.given_routine(agent=bot, cron="0 10 * * *")
     world.advance(3600)
@@ -477,7 +511,7 @@ def test_cu_09_a_run_lost_three_times_in_a_row_fails_and_is_escalated(world: Wor
 
 
 def test_cu_10_a_pause_of_a_month_is_not_downtime(world: World) -> None:
-    """43,200 slots of a paused routine are not caught up, and cost nothing."""
+    """behaviour §3 Catch-up: 43,200 slots of a paused routine are not caught up, and cost nothing."""
     routine = world.given_routine(agent=world.given_agent(), cron="* * * * *")
     world.pause_routine(routine, note="on holiday")
     world.advance(30 * 86_400)
@@ -492,7 +526,7 @@ def test_cu_10_a_pause_of_a_month_is_not_downtime(world: World) -> None:
 
 
 def test_dup_01_two_tickers_that_saw_the_same_due_trigger_make_one_run(world: World) -> None:
-    """The loser of the race writes nothing: occurrence, request and run are one transaction."""
+    """I2: The loser of the race writes nothing: occurrence, request and run are one transaction."""
     routine = world.given_routine(agent=world.given_agent(), cron="*/5 * * * *")
     world.advance(300)
     (seen,) = world.db.read(lambda reader: triggers.due(reader, now=world.now, limit=9))
@@ -505,7 +539,7 @@ def test_dup_01_two_tickers_that_saw_the_same_due_trigger_make_one_run(world: Wo
 
 
 def test_dup_01_tickers_that_race_without_the_lock_make_one_occurrence_each_slot(world: World) -> None:
-    """Four threads, each with its own connection, on thirty due triggers."""
+    """I2: Four threads, each with its own connection, on thirty due triggers."""
     bot = world.given_agent()
     made = [world.given_routine(f"r{n}", agent=bot, cron="*/5 * * * *") for n in range(30)]
     world.advance(600)
@@ -534,7 +568,7 @@ def test_dup_01_tickers_that_race_without_the_lock_make_one_occurrence_each_slot
 
 
 def test_dup_02_nothing_fires_before_its_time_whatever_restarts(world: World) -> None:
-    """Restarted at 06:13 the job of 09:00 fires at 09:00, once."""
+    """I2: Restarted at 06:13 the job of 09:00 fires at 09:00, once."""
     routine = world.given_routine(agent=world.given_agent(), cron="0 9 * * *")
     world.live_until(ms("2026-12-02T06:13:00Z"))
     for _ in range(4):
@@ -549,7 +583,7 @@ def test_dup_02_nothing_fires_before_its_time_whatever_restarts(world: World) ->
 
 
 def test_dup_07_edits_and_pauses_in_the_firing_minute_make_no_second_run(world: World) -> None:
-    """Five edits, pauses and resumes around the slot: one run."""
+    """I2: Five edits, pauses and resumes around the slot: one run."""
     routine = world.given_routine(agent=world.given_agent(), cron="0 10 * * *")
     world.live_until(START + HOUR, works=False)
     for _ in range(5):
@@ -570,7 +604,9 @@ def test_dup_07_edits_and_pauses_in_the_firing_minute_make_no_second_run(world: 
 
 
 def test_clk_01_no_loop_sleeps_through_a_suspend(world: World) -> None:
-    """The pause is at most 30 s of waiting, whatever the next slot; after nine hours the slot fires once."""
+    """behaviour §7 Loops:
+    The pause is at most 30 s of waiting, whatever the next slot; after nine hours the slot fires once.
+    """
     routine = world.given_routine(agent=world.given_agent(), cron="0 18 * * *")
     ticker = Ticker(world.db, window_s=5)
     assert ticker.tick() > 8 * 3600
@@ -594,7 +630,7 @@ def test_clk_01_no_loop_sleeps_through_a_suspend(world: World) -> None:
 
 
 def test_clk_03_a_clock_set_back_fires_nothing_again_and_delays_nothing(world: World) -> None:
-    """One hour back just after a fire, with a retry and a cooldown pending."""
+    """behaviour §7 Loops: One hour back just after a fire, with a retry and a cooldown pending."""
     bot = world.given_agent(cooldown_s=600)
     world.given_task(agent=bot)
     routine = world.given_routine(agent=bot, cron="*/5 * * * *")
@@ -614,7 +650,9 @@ def test_clk_03_a_clock_set_back_fires_nothing_again_and_delays_nothing(world: W
 
 
 def test_clk_03_a_jump_ahead_that_is_mended_before_the_sweeper_looks_silences_nothing(world: World) -> None:
-    """The ticker alone saw the wrong year; when the clock is right again the next slot is the next slot."""
+    """behaviour §7 Loops:
+    The ticker alone saw the wrong year; when the clock is right again the next slot is the next slot.
+    """
     routine = world.given_routine(agent=world.given_agent(), cron="*/5 * * * *")
     world.look_at_clock()
     world.host.set_clock(world.now + 56 * 365 * DAY)
@@ -627,7 +665,9 @@ def test_clk_03_a_jump_ahead_that_is_mended_before_the_sweeper_looks_silences_no
 
 
 def test_clk_04_a_suspend_ends_no_healthy_run(world: World) -> None:
-    """Forty minutes asleep with a limit of thirty: the run goes on, and is looked at again."""
+    """behaviour §7 Loops:
+    Forty minutes asleep with a limit of thirty: the run goes on, and is looked at again.
+    """
     bot = world.given_agent(max_run_s=1800)
     world.given_task(agent=bot)
     world.given_routine(agent=bot, cron="*/5 * * * *")
@@ -643,6 +683,6 @@ def test_clk_04_a_suspend_ends_no_healthy_run(world: World) -> None:
 
 
 def test_the_next_due_instant_is_what_the_ticker_waits_for(world: World) -> None:
-    """One trigger armed: its slot is the one that the ticker names."""
+    """behaviour §3: One trigger armed: its slot is the one that the ticker names."""
     routine = world.given_routine(agent=world.given_agent(), cron="*/5 * * * *")
     assert world.db.read(ticking.next_due_at) == world.trigger_of(routine).next_run_at

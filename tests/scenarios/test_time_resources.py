@@ -38,7 +38,7 @@ def etag(world: World, trigger: Trigger) -> str:
 
 
 def test_the_occurrence_of_a_slot_is_the_uuid5_of_workspace_trigger_and_utc_instant(world: World) -> None:
-    """AG-07, behaviour §3: whatever the zone in which the slot was thought of, 08:00+02:00 = 06:00Z."""
+    """S1: AG-07, behaviour §3: whatever the zone in which the slot was thought of, 08:00+02:00 = 06:00Z."""
     world.host.set_clock(ms("2027-08-20T20:00:00Z"))
     bot = world.given_agent()
     routine = world.given_routine(agent=bot, cron="0 8 * * *", zone="Europe/Paris")
@@ -56,7 +56,7 @@ def test_the_occurrence_of_a_slot_is_the_uuid5_of_workspace_trigger_and_utc_inst
 
 
 def test_an_occurrence_exists_once_and_is_inserted_before_anything_else(world: World) -> None:
-    """AG-06, AG-08: the same slot again returns what came of it first; nothing is submitted twice."""
+    """S1: AG-06, AG-08: the same slot again returns what came of it first; nothing is submitted twice."""
     routine = world.given_routine(agent=world.given_agent(), cron=EVERY_FIVE)
     first = world.fire_by_schedule(routine, slot_at=START + 5 * MINUTE)
     again = world.fire_by_schedule(routine, slot_at=START + 5 * MINUTE)
@@ -111,7 +111,7 @@ def test_slots_of_one_minute_are_slots_of_their_own(world: World, seconds: int) 
 
 
 def test_a_fire_never_changes_the_etag_and_an_edit_always_does(world: World) -> None:
-    """SC-15: status lives elsewhere, so an edit with an etag from before a fire is accepted."""
+    """S1: SC-15: status lives elsewhere, so an edit with an etag from before a fire is accepted."""
     routine = world.given_routine(agent=world.given_agent(), cron=EVERY_FIVE)
     trigger = world.trigger_of(routine)
     before = etag(world, trigger)
@@ -145,7 +145,7 @@ def test_the_envelope_tells_the_wanted_from_the_observed(world: World) -> None:
 
 
 def test_disabling_with_a_stale_etag_changes_nothing(world: World) -> None:
-    """AG-03: disable with its etag is generation 2; the same old etag again is a conflict."""
+    """S1: AG-03: disable with its etag is generation 2; the same old etag again is a conflict."""
     trigger = world.trigger_of(world.given_routine(agent=world.given_agent(), cron=EVERY_FIVE))
     assert (trigger.generation, trigger.principal_id is not None) == (1, True)
     old = etag(world, trigger)
@@ -195,7 +195,7 @@ def test_an_occurrence_says_which_revisions_it_ran(world: World) -> None:
 
 
 def test_the_name_of_a_routine_is_free_in_another_namespace(world: World) -> None:
-    """AG-05, S1: a namespace is part of a name inside its workspace, not a permission."""
+    """S1: AG-05, S1: a namespace is part of a name inside its workspace, not a permission."""
     bot = world.given_agent()
     one = world.given_routine("look", agent=bot, cron=EVERY_FIVE)
     two = world.given_routine("look", agent=bot, cron=EVERY_FIVE, namespace="pack.installed")
@@ -207,7 +207,7 @@ def test_the_name_of_a_routine_is_free_in_another_namespace(world: World) -> Non
 
 
 def test_a_trigger_of_another_workspace_is_not_found(world: World) -> None:
-    """AG-05: same name, other workspace → not found."""
+    """S1: AG-05: same name, other workspace → not found."""
     world.given_workspace("other")
     trigger = world.trigger_of(world.given_routine(agent=world.given_agent(), cron=EVERY_FIVE))
     with pytest.raises(NotFound):
@@ -246,7 +246,7 @@ def _disable_workspace(world: World, on: bool) -> None:
     ],
 )
 def test_each_fire_asks_again_whether_its_principal_may(world: World, revoke, why: str) -> None:
-    """AG-10, SC-14: denied with the reason and nothing else; when it may again it fires again."""
+    """S1: AG-10, SC-14: denied with the reason and nothing else; when it may again it fires again."""
     routine = world.given_routine(agent=world.given_agent(), cron=EVERY_FIVE)
     revoke(world, True)
     world.live_until(START + 5 * MINUTE)
@@ -274,7 +274,7 @@ def test_there_is_no_bypass_for_a_missing_principal(world: World) -> None:
 
 
 def test_the_run_carries_who_enabled_the_trigger(world: World) -> None:
-    """AG-09, S1: the scope is captured, not that of who happens to serve; a manual fire has its own."""
+    """S1: AG-09, S1: the scope is captured, not that of who happens to serve; a manual fire has its own."""
     routine = world.given_routine(agent=world.given_agent(), cron=EVERY_FIVE)
     owner = world.trigger_of(routine).principal_id
     world.db.write(lambda tx: principals.set_member(tx, workspace="default", name="ann", role=Role.OPERATOR))
@@ -290,7 +290,7 @@ def test_the_run_carries_who_enabled_the_trigger(world: World) -> None:
 
 
 def test_a_change_of_an_enabled_trigger_is_on_behalf_of_who_changed_it(world: World) -> None:
-    """SC-19, S1: enabling, or changing an enabled trigger, snapshots the scope; a disabled one is not."""
+    """S1: SC-19, S1: enabling, or changing an enabled trigger, snapshots the scope; a disabled one is not."""
     trigger = world.trigger_of(world.given_routine(agent=world.given_agent(), cron=EVERY_FIVE))
     ann = world.db.write(
         lambda tx: principals.set_member(tx, workspace="default", name="ann", role=Role.OPERATOR)
@@ -308,7 +308,7 @@ def test_a_change_of_an_enabled_trigger_is_on_behalf_of_who_changed_it(world: Wo
 
 
 def test_to_enable_again_takes_a_denied_trigger_over_and_moves_no_slot(world: World) -> None:
-    """The remedy that doctor names works."""
+    """S1: The remedy that doctor names works."""
     routine = world.given_routine(agent=world.given_agent(), cron=EVERY_FIVE)
     trigger = world.trigger_of(routine)
     world.db.write(lambda tx: principals.set_member(tx, workspace="default", name="ann", role=Role.OPERATOR))
@@ -340,7 +340,7 @@ def test_who_may_not_run_may_neither_enable_nor_fire_by_hand(world: World, revok
 
 
 def test_a_manual_fire_is_refused_for_what_is_paused_or_archived_and_leaves_no_row(world: World) -> None:
-    """SC-12: refused, no row."""
+    """S1: SC-12: refused, no row."""
     routine = world.given_routine(agent=world.given_agent(), cron=EVERY_FIVE)
     world.pause_routine(routine)
     with pytest.raises(Conflict):
@@ -353,7 +353,7 @@ def test_a_manual_fire_is_refused_for_what_is_paused_or_archived_and_leaves_no_r
 
 
 def test_a_manual_fire_never_moves_the_schedule_nor_its_last_fire(world: World) -> None:
-    """SC-12, SC-13: an occurrence of its own, with a key once; next and last of the schedule stay."""
+    """S1: SC-12, SC-13: an occurrence of its own, with a key once; next and last of the schedule stay."""
     routine = world.given_routine(agent=world.given_agent(), cron=EVERY_FIVE)
     world.live_until(START + 5 * MINUTE)
     world.advance(61)
@@ -388,7 +388,7 @@ def _of_size(size: int) -> dict[str, object]:
 
 
 def test_an_input_of_64_kib_is_the_largest(world: World) -> None:
-    """SC-25: 65,536 bytes ok, 65,537 refused."""
+    """S1: SC-25: 65,536 bytes ok, 65,537 refused."""
     bot = world.given_agent()
     world.given_routine("a", agent=bot, schedule=Schedule(cron=EVERY_FIVE, input=_of_size(65_536)))
     with pytest.raises(Invalid, match="65537 bytes"):
@@ -406,7 +406,7 @@ def test_an_input_of_64_kib_is_the_largest(world: World) -> None:
     ],
 )
 def test_an_input_with_a_raw_credential_is_refused_and_nothing_is_written(world: World, given: dict) -> None:
-    """AG-04, SC-25."""
+    """S1: AG-04, SC-25."""
     bot = world.given_agent()
     with pytest.raises(Invalid, match="looks like a credential"):
         world.given_routine(agent=bot, schedule=Schedule(cron=EVERY_FIVE, input=given))
@@ -424,7 +424,7 @@ def test_an_input_with_a_raw_credential_is_refused_and_nothing_is_written(world:
     ],
 )
 def test_a_reference_to_a_credential_is_kept(world: World, given: dict) -> None:
-    """AG-04, SC-25: unless it is a reference."""
+    """S1: AG-04, SC-25: unless it is a reference."""
     routine = world.given_routine(agent=world.given_agent(), schedule=Schedule(cron=EVERY_FIVE, input=given))
     assert world.trigger_of(routine).input == given
 
@@ -433,7 +433,7 @@ def test_a_reference_to_a_credential_is_kept(world: World, given: dict) -> None:
 
 
 def test_the_projection_is_rebuilt_from_the_definitions_with_the_same_values(world: World) -> None:
-    """SC-01: wipe next_run_at → start → identical next values, no fires; again changes nothing."""
+    """S1: SC-01: wipe next_run_at → start → identical next values, no fires; again changes nothing."""
     bot = world.given_agent()
     schedules = [
         Schedule(at="2026-12-24T18:00:00+01:00"),
@@ -481,7 +481,7 @@ def test_doctor_finds_what_is_wrong_with_a_schedule_and_mends_what_is_a_projecti
 
 
 def test_a_trigger_that_was_set_aside_and_repaired_is_armed_and_no_longer_invalid(world: World) -> None:
-    """What doctor --fix mended is shown as armed."""
+    """S1: What doctor --fix mended is shown as armed."""
     routine = world.given_routine(agent=world.given_agent(), cron=EVERY_FIVE)
     world.change("UPDATE triggers SET expression = 'gone'")
     world.advance(300)
@@ -508,7 +508,7 @@ def test_a_damaged_trigger_does_not_keep_its_routine_from_being_resumed(world: W
 
 
 def test_a_disabled_trigger_that_a_hand_has_armed_does_not_fire(world: World) -> None:
-    """Desired is stronger than observed."""
+    """S1: Desired is stronger than observed."""
     routine = world.given_routine(agent=world.given_agent(), cron=EVERY_FIVE)
     world.set_trigger(world.trigger_of(routine), enabled=False)
     world.change(f"UPDATE triggers SET next_run_at = {START + MINUTE}")
@@ -522,7 +522,7 @@ def test_a_disabled_trigger_that_a_hand_has_armed_does_not_fire(world: World) ->
 
 
 def test_an_interval_keeps_its_anchor_through_restarts_and_edits(world: World) -> None:
-    """SC-02: every PT6H from midnight; restarted at 07:13:20 the next is 12:00, after an edit as well."""
+    """S1: SC-02: every PT6H from midnight; restarted at 07:13:20 the next is 12:00, after an edit as well."""
     world.host.set_clock(ms("2027-08-21T06:30:00Z"))
     schedule = Schedule(every="PT6H", start_at="2027-08-01T00:00:00Z")
     routine = world.given_routine(agent=world.given_agent(), schedule=schedule)
@@ -548,7 +548,7 @@ def test_an_interval_keeps_its_anchor_through_restarts_and_edits(world: World) -
 def test_calendar_parts_follow_the_wall_and_exact_parts_the_clock(
     world: World, every: str, expected: list[str]
 ) -> None:
-    """SC-24: P1M from 31 January clamps to the end of each month, counted from the anchor."""
+    """S1: SC-24: P1M from 31 January clamps to the end of each month, counted from the anchor."""
     world.host.set_clock(ms("2027-01-31T12:00:00Z"))
     schedule = Schedule(every=every, start_at="2027-01-31T09:00:00+01:00", zone="Europe/Paris")
     routine = world.given_routine(agent=world.given_agent(), schedule=schedule)
@@ -563,7 +563,7 @@ def test_calendar_parts_follow_the_wall_and_exact_parts_the_clock(
 def test_a_single_instant_in_the_past_is_decided_once_by_the_policy(
     world: World, policy: CatchUpPolicy, fires: bool
 ) -> None:
-    """SC-06: one late fire, or one missed row; never both, never silent, never again after restarts."""
+    """S1: SC-06: one late fire, or one missed row; never both, never silent, never again after restarts."""
     routine = world.given_routine(
         agent=world.given_agent(), schedule=Schedule(at="2026-12-01T08:00:00Z"), catch_up=policy
     )
@@ -579,7 +579,7 @@ def test_a_single_instant_in_the_past_is_decided_once_by_the_policy(
 
 
 def test_a_single_instant_moved_ahead_fires_again_and_moved_back_does_not(world: World) -> None:
-    """SC-07: another instant is another occurrence; the old one has its own already."""
+    """S1: SC-07: another instant is another occurrence; the old one has its own already."""
     routine = world.given_routine(
         agent=world.given_agent(),
         schedule=Schedule(at="2026-12-01T10:00:00Z"),
@@ -597,7 +597,7 @@ def test_a_single_instant_moved_ahead_fires_again_and_moved_back_does_not(world:
 
 
 def test_fire_once_after_three_days_is_one_run_that_counts_them(world: World) -> None:
-    """SC-03: exactly one run, missed 2 besides it, next tomorrow; a restart adds nothing."""
+    """S1: SC-03: exactly one run, missed 2 besides it, next tomorrow; a restart adds nothing."""
     world.host.set_clock(ms("2027-08-18T08:30:00Z"))
     schedule = Schedule(quartz="0 0 8 ? * *", zone="UTC")
     routine = world.given_routine(agent=world.given_agent(), schedule=schedule, catch_up=FIRE_ONCE)
@@ -612,7 +612,7 @@ def test_fire_once_after_three_days_is_one_run_that_counts_them(world: World) ->
 
 
 def test_skip_after_three_days_is_one_record_and_no_run(world: World) -> None:
-    """SC-04: 0 runs, one row with missed 3."""
+    """S1: SC-04: 0 runs, one row with missed 3."""
     world.host.set_clock(ms("2027-08-18T08:30:00Z"))
     schedule = Schedule(quartz="0 0 8 ? * *", zone="UTC")
     routine = world.given_routine(agent=world.given_agent(), schedule=schedule, catch_up=SKIP_MISSED)
@@ -625,7 +625,7 @@ def test_skip_after_three_days_is_one_record_and_no_run(world: World) -> None:
 
 
 def test_a_month_of_being_disabled_is_not_caught_up(world: World) -> None:
-    """SC-16: disable, wait, enable: no catch-up; a slot in the very instant of enabling does not fire."""
+    """S1: SC-16: disable, wait, enable: no catch-up; a slot in the very instant of enabling does not fire."""
     routine = world.given_routine(agent=world.given_agent(), cron=EVERY_FIVE)
     trigger = world.set_trigger(world.trigger_of(routine), enabled=False)
     world.advance(30 * 86_400)
@@ -636,7 +636,7 @@ def test_a_month_of_being_disabled_is_not_caught_up(world: World) -> None:
 
 
 def test_an_edit_a_second_before_the_slot_moves_it_and_a_second_after_adds_the_new_one(world: World) -> None:
-    """SC-18."""
+    """S1: SC-18."""
     bot = world.given_agent()
     early, late = (world.given_routine(name, agent=bot, cron="0 10 * * *") for name in ("early", "late"))
     world.live_until(START + HOUR - 1000)
@@ -649,7 +649,7 @@ def test_an_edit_a_second_before_the_slot_moves_it_and_a_second_after_adds_the_n
 
 
 def test_a_deleted_trigger_leaves_its_history_and_its_name(world: World) -> None:
-    """SC-17: history stays; the same name again has an empty history and a new uid."""
+    """S1: SC-17: history stays; the same name again has an empty history and a new uid."""
     bot = world.given_agent()
     routine = world.given_routine("same", agent=bot, cron=EVERY_FIVE)
     world.live_until(START + 5 * MINUTE)
@@ -668,7 +668,7 @@ def test_a_deleted_trigger_leaves_its_history_and_its_name(world: World) -> None
     ],
 )
 def test_a_recurring_schedule_without_a_slot_to_come_is_refused(world: World, schedule: Schedule) -> None:
-    """SC-20, D10: a schedule that never fires again is no zombie; nothing is stored."""
+    """S1: SC-20, D10: a schedule that never fires again is no zombie; nothing is stored."""
     bot = world.given_agent()
     with pytest.raises(Invalid, match="never fires"):
         world.given_routine(agent=bot, schedule=schedule)
@@ -676,7 +676,7 @@ def test_a_recurring_schedule_without_a_slot_to_come_is_refused(world: World, sc
 
 
 def test_a_run_that_waits_does_not_hide_the_slots_that_skip(world: World) -> None:
-    """SC-10, SC-11: skip records each slot against the active one; allow gives each its own run."""
+    """S1: SC-10, SC-11: skip records each slot against the active one; allow gives each its own run."""
     bot = world.given_agent()
     skip = world.given_routine("s", agent=bot, cron=EVERY_FIVE, concurrency=ConcurrencyPolicy.SKIP_IF_ACTIVE)
     allow = world.given_routine("a", agent=bot, cron=EVERY_FIVE, concurrency=ConcurrencyPolicy.ALWAYS_ENQUEUE)
