@@ -1,4 +1,4 @@
-"""The demo: an agent, a routine each minute and one by hand, a real `serve` until the minute fired, a SIGTERM."""
+"""The demo: an agent, two routines, a real `serve` until the minute has fired, a SIGTERM, and what happened."""
 
 from __future__ import annotations
 
