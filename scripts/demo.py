@@ -1,4 +1,4 @@
-"""The demo: an agent, two routines, a real `serve` until the minute has fired, a SIGTERM, and what happened."""
+"""The demo: an agent, two routines, a real `serve` until the minute has fired, a SIGTERM; what happened."""
 
 from __future__ import annotations
 
