@@ -13,10 +13,9 @@ from kandev_sched.domain.routines import (
     Variable,
     VariableType,
 )
-from kandev_sched.domain.runs import RunStatus
 from kandev_sched.domain.schedules import Trigger
 from kandev_sched.flow.arming import arm, next_unfired, set_aside
-from kandev_sched.flow.settle import cancel_queued, cancel_request
+from kandev_sched.flow.settle import cancel_request
 from kandev_sched.operations import lookup
 from kandev_sched.operations.resources import (
     ROUTINE_FIELDS,
@@ -28,7 +27,7 @@ from kandev_sched.operations.resources import (
 from kandev_sched.operations.schedules import Schedule
 from kandev_sched.operations.triggers import add_trigger_to
 from kandev_sched.policy import naming, template
-from kandev_sched.store import activity, agents, routines, runs, triggers, wakeups
+from kandev_sched.store import activity, agents, routines, triggers, wakeups
 from kandev_sched.store.db import Tx
 
 CATCH_UP_MAX = (1, 1000)
@@ -170,18 +169,10 @@ def resume_routine(tx: Tx, routine: Routine) -> Routine:
 
 
 def archive_routine(tx: Tx, routine: Routine) -> Routine:
-    """Gone for good; its requests that were not prompted yet are cancelled, and queued runs that held no
-    others (`routine_deleted`).
-    """
-    left = set()
+    """Gone for good; its requests that were not prompted yet are cancelled (`routine_deleted`)."""
     for request in wakeups.open_of_routine(tx, routine.id):
         if request.delivered_attempt is None:
             cancel_request(tx, request, reason="routine_deleted")
-            left.add(request.run_id)
-    for run_id in sorted(filter(None, left)):
-        run = runs.by_id(tx, run_id)
-        if run is not None and run.status is RunStatus.QUEUED and not wakeups.open_of_run(tx, run.id):
-            cancel_queued(tx, run, reason="routine_deleted")
     tx.wake_supervisor()
     return _with_status(tx, routine, RoutineStatus.ARCHIVED)
 

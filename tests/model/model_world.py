@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import logging
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -165,6 +167,7 @@ class MachineWorld(World):
 def template() -> str:
     """A database with two workspaces, five agents, five tasks and seven routines; copied for each history."""
     folder = tempfile.mkdtemp(prefix="sched-model-", dir=FAST)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     world = World(Path(folder), settings=SETTINGS)
     world.given_workspace("other")
     agents = {
