@@ -118,6 +118,13 @@ def cancel_claimed(tx: Tx, run: Run, *, reason: str) -> None:
     runs.ask_cancel(tx, run.id, reason=reason)
 
 
+def cancel_if_empty(tx: Tx, run_id: str, *, reason: str) -> None:
+    """A queued run whose last request has ended waits for nothing; on a held agent for ever."""
+    run = runs.by_id(tx, run_id)
+    if run is not None and run.status is RunStatus.QUEUED and not wakeups.open_of_run(tx, run.id):
+        cancel_queued(tx, run, reason=reason)
+
+
 def end_request(
     tx: Tx, request: WakeupRequest, status: WakeupStatus, ending: Ending, *, reason: str | None
 ) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from kandev_sched.domain.routines import RoutineRunStatus
 from kandev_sched.domain.runs import RunStatus
 from kandev_sched.domain.tasks import TaskState
-from kandev_sched.flow.settle import SUPERSEDED, cancel_queued, cancel_request
+from kandev_sched.flow.settle import SUPERSEDED, cancel_if_empty, cancel_request
 from kandev_sched.store import routines, runs, tasks, wakeups
 
 TYPE_CHECKING = False
@@ -34,10 +34,7 @@ def supersede(tx: Tx, active: RoutineRun) -> None:
 
 def _end_run(tx: Tx, run_id: str) -> None:
     run = runs.by_id(tx, run_id)
-    if run is None:
-        return
-    if run.status is RunStatus.CLAIMED:
+    if run is not None and run.status is RunStatus.CLAIMED:
         runs.ask_cancel(tx, run.id, reason=SUPERSEDED)
         tx.wake_supervisor()
-    elif run.status is RunStatus.QUEUED and not wakeups.open_of_run(tx, run.id):
-        cancel_queued(tx, run, reason=SUPERSEDED)
+    cancel_if_empty(tx, run_id, reason=SUPERSEDED)

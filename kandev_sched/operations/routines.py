@@ -15,7 +15,7 @@ from kandev_sched.domain.routines import (
 )
 from kandev_sched.domain.schedules import Trigger
 from kandev_sched.flow.arming import arm, next_unfired, set_aside
-from kandev_sched.flow.settle import cancel_request
+from kandev_sched.flow.settle import cancel_if_empty, cancel_request
 from kandev_sched.operations import lookup
 from kandev_sched.operations.resources import (
     ROUTINE_FIELDS,
@@ -169,10 +169,13 @@ def resume_routine(tx: Tx, routine: Routine) -> Routine:
 
 
 def archive_routine(tx: Tx, routine: Routine) -> Routine:
-    """Gone for good; its requests that were not prompted yet are cancelled (`routine_deleted`)."""
+    """Gone for good; its requests that were not prompted yet are cancelled, and runs that held nothing else
+    (`routine_deleted`).
+    """
     for request in wakeups.open_of_routine(tx, routine.id):
         if request.delivered_attempt is None:
             cancel_request(tx, request, reason="routine_deleted")
+            cancel_if_empty(tx, request.run_id or "", reason="routine_deleted")
     tx.wake_supervisor()
     return _with_status(tx, routine, RoutineStatus.ARCHIVED)
 

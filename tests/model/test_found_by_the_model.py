@@ -147,3 +147,23 @@ def test_a_claim_whose_commit_is_in_doubt_is_left_to_the_watcher(world: World) -
     world.finish(world.process())
     assert world.ending_of(request) == ("delivered", None)
     demand_invariants(world)
+
+
+def test_archiving_a_routine_leaves_no_queued_run_that_holds_nothing(world: World) -> None:
+    """behaviour §3: on a paused agent it would wait for ever; a run that holds another wake goes on."""
+    bot = world.given_agent()
+    alone, shared = world.given_routine("alone", agent=bot), world.given_routine("shared", agent=bot)
+    by_itself, joined = world.fire(alone), world.fire(shared)
+    other = world.request("user", bot)
+    world.pause(bot)
+    for routine in (alone, shared):
+        world.db.write(lambda tx, routine=routine: archive_routine(tx, routine))
+    assert {world.run(fired.run).status for fired in (by_itself, joined)} == {
+        RunStatus.CANCELLED,
+        RunStatus.QUEUED,
+    }
+    assert world.run_of(other).status is RunStatus.QUEUED
+    world.resume(bot)
+    world.finish(world.process())
+    assert world.ending_of(other) == ("delivered", None)
+    demand_invariants(world)
