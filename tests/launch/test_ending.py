@@ -247,7 +247,8 @@ def test_a_shim_at_rest_sleeps(world: World) -> None:
         return int(status.split("\nvoluntary_ctxt_switches:")[1].split()[0])
 
     wait_until(lambda: world.state() is AttemptState.RUNNING)
-    time.sleep(0.2)  # the work of starting is over
+    started = time.monotonic()
+    wait_until(lambda: time.monotonic() > started + 0.2)  # the work of starting is over
     before, until = switches(), time.monotonic() + 1
     wait_until(lambda: time.monotonic() > until)
     assert switches() - before <= 3
