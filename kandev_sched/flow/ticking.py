@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("kandev_sched.ticker")
 # So many triggers are committed together: a thousand that are due at once cost few syncs, and a claim
 # meanwhile waits for one group only.
-GROUP = 32
+GROUP = 64
 
 
 def fire_due(db: Database, *, window_s: int) -> int:
