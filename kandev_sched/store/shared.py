@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 
 import apsw
 
+from kandev_sched.domain.errors import SchedError
 from kandev_sched.domain.host import Host
-from kandev_sched.store.db import Database, Tx, connect, gate_path, in_transaction, open_file
+from kandev_sched.store.db import Database, Tx, connect, gate_path, in_transaction, open_file, raise_explained
 from kandev_sched.store.gate import Gate
 from kandev_sched.store.inode_lock import lock_inode
 
@@ -136,7 +137,16 @@ class SharedDatabase(Database):
     def write_each(self, works: Sequence[Callable[[Tx], object]]) -> list[BaseException | None]:
         """All at once into the queue: they share one COMMIT, each in its own savepoint."""
         asked = [self._ask(work) for work in works]
-        return [one.outcome() for one in asked]
+        return [self._explained(one.outcome()) for one in asked]
+
+    def _explained(self, error: BaseException | None) -> BaseException | None:
+        """As `write` would raise it: a full disk must not look like a fault of the closure."""
+        if isinstance(error, apsw.Error):
+            try:
+                raise_explained(error, self.path)
+            except SchedError as explained:
+                return explained
+        return error
 
     def _serve(self) -> None:
         """The writer thread: take what has gathered during the last fsync, commit it, answer."""

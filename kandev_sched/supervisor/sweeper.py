@@ -27,7 +27,6 @@ class Sweeper:
         self._db = db
         self._window_s = window_s
         self._loops = loops
-        self._ticks_seen: dict[str, int] = {}
 
     def tick(self) -> float:
         """One safety pass, in one transaction; then the checkpoint."""

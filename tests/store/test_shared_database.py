@@ -382,3 +382,17 @@ def test_eight_processes_write_while_the_supervisor_is_busy_and_none_starves(sha
     assert max(float(slowest) for slowest, _, _ in ended) < 1
     assert count > 0
     assert len(names(shared_world)) == 80 + count
+
+
+def test_a_full_disk_is_said_as_such_to_each_of_several_closures(shared_world: World) -> None:
+    """behaviour §6: the ticker sets a trigger aside for its own faults, never for those of the disk."""
+    pages = shared_world.db._connection.pragma("page_count")
+    shared_world.db.write(lambda tx: tx._connection.pragma("max_page_count", pages + 3))
+
+    def huge(tx: Tx) -> None:
+        for number in range(1000):
+            add_workspace(tx, f"huge{number}" + "x" * 4000)
+
+    fine, full = shared_world.db.write_each([adding("a"), huge])
+    assert fine is None
+    assert isinstance(full, Unavailable)
